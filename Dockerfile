@@ -1,0 +1,26 @@
+FROM python:3.12-slim
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PYTHONUNBUFFERED=1
+
+# The locked dependencies first: they change less often than the code, and their layer is reused.
+WORKDIR /opt/costsvc
+COPY requirements.lock ./
+RUN pip install --require-hashes -r requirements.lock
+
+COPY pyproject.toml LICENSE ./
+COPY costsvc costsvc
+COPY migrations migrations
+COPY catalog catalog
+RUN pip install --no-deps --no-build-isolation .
+
+# The default database is a file in the working directory; mount a volume there to keep it.
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/costsvc costsvc
+WORKDIR /var/lib/costsvc
+USER costsvc
+
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=3)"]
+CMD ["costsvc", "serve", "--host", "0.0.0.0", "--port", "8000"]

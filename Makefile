@@ -1,0 +1,79 @@
+# Every command a person or a build server needs. Only make, Python and its venv module are expected.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup serve test lint check bench format lock clean
+
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+# More options for the command behind a target, such as `make test ARGS="-k price"`.
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime-stamp
+DEV := $(VENV)/.dev-stamp
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check -q install
+# The project itself, from this folder: what builds it is in the lock, so nothing more is downloaded.
+INSTALL_PROJECT := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(RUNTIME) ## Install the service into .venv
+
+serve: $(RUNTIME) ## Start the service on http://127.0.0.1:8000 (HOST=… PORT=…)
+	@exec $(BIN)/costsvc serve --host $(HOST) --port $(PORT) $(ARGS)
+
+test: $(DEV) ## Run the tests
+	@$(BIN)/pytest $(ARGS)
+
+lint: $(DEV) ## Check format, style, types and the arrows between layers
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+check: lint test ## Everything that has to pass before a commit
+
+bench: $(DEV) ## Measure speed and accuracy
+	@$(BIN)/python -m bench $(ARGS)
+
+format: $(DEV) ## Format the code and sort its imports
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+lock: ## Resolve both lock files anew, keeping pins that still fit (ARGS=--upgrade for the newest)
+	@uv=$$(mktemp -d) && trap 'rm -rf "$$uv"' EXIT && \
+	$(PYTHON) -m venv "$$uv" && "$$uv/bin/python" -m pip --disable-pip-version-check -q install uv && \
+	resolve() { "$$uv/bin/uv" pip compile -q --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --group build $(ARGS) "$$@" pyproject.toml; } && \
+	resolve -o requirements.lock && \
+	resolve --group dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## Remove .venv, caches and build results (never a database)
+	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "costsvc needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || \
+		{ echo "$(PYTHON) cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+# pyproject.toml is here for the console script and the version; installing again takes seconds.
+# Only modules that the service loads are compiled: compiling every installed file takes longer than downloading it.
+$(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing the service into $(VENV) …"
+	@$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock
+	@$(INSTALL_PROJECT)
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app'
+	@touch $@
+
+# The development lock holds the runtime lock, so both are then up to date.
+$(DEV): requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing the service and its development tools into $(VENV) …"
+	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	@$(INSTALL_PROJECT)
+	@touch $(RUNTIME) $@
