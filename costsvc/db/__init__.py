@@ -1,0 +1,1 @@
+"""The catalog in a database, and in memory by revision."""

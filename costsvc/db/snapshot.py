@@ -1,0 +1,188 @@
+"""The catalog in memory, at one revision: immutable, so that a request reads one consistent state.
+
+No SQL and no session here: quotes are answered from this alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import TypeVar
+
+from costsvc.db.entries import (
+    ApiPrice,
+    CatalogContent,
+    DatedPrice,
+    DtypeEntry,
+    GpuEntry,
+    Market,
+    ModelEntry,
+    Offer,
+    Source,
+    StackEntry,
+    WeightPlanEntry,
+)
+from costsvc.db.names import Index
+from costsvc.db.prices import ReferencePrice, api_prices_on, price_in_force, reference_price
+from costsvc.engine.specs import WeightPlan
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+_KEPT_PRICES = 4096
+
+
+class Catalog:
+    """One revision of the catalog, indexed for questions.
+
+    `revision` is None for content that never was in a database, such as the files that ship with the code.
+    """
+
+    def __init__(self, content: CatalogContent, revision: int | None) -> None:
+        self.content = content
+        self.revision = revision
+        self._models = Index(
+            "model",
+            ((entry.id, _spellings(entry), entry) for entry in content.models),
+            shortened=_without_organisation,
+            listed_at="/models",
+        )
+        self._gpus = Index("gpu", ((e.id, (*e.aliases, e.name), e) for e in content.gpus), listed_at="/gpus")
+        self._stacks = Index("stack", ((e.id, (*e.aliases, e.name), e) for e in content.stacks))
+        self._dtypes = Index("dtype", ((e.spec.id, e.aliases, e) for e in content.dtypes))
+        self._plans = Index("weights", ((e.id, e.aliases, e) for e in content.weight_plans))
+        self._sources = Index("source", ((e.id, (), e) for e in content.sources))
+        self._providers = Index(
+            "provider",
+            ((name, (), name) for name in sorted({offer.provider for offer in content.offers})),
+            listed_at="/prices",
+        )
+        self._offers = _grouped((offer.gpu_id, offer) for offer in content.offers)
+        self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
+        # Offers of a popular card number hundreds; nothing here changes, so an answer holds for good.
+        self._reference_price = lru_cache(maxsize=_KEPT_PRICES)(self._computed_reference_price)
+
+    @property
+    def models(self) -> Mapping[str, ModelEntry]:
+        """Models by id."""
+        return self._models.entries
+
+    @property
+    def gpus(self) -> Mapping[str, GpuEntry]:
+        """Accelerators by id."""
+        return self._gpus.entries
+
+    @property
+    def stacks(self) -> Mapping[str, StackEntry]:
+        """Serving stacks by id."""
+        return self._stacks.entries
+
+    @property
+    def dtypes(self) -> Mapping[str, DtypeEntry]:
+        """Storage types by id."""
+        return self._dtypes.entries
+
+    @property
+    def weight_plans(self) -> Mapping[str, WeightPlanEntry]:
+        """Weight plans by id."""
+        return self._plans.entries
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """Sources by id."""
+        return self._sources.entries
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Names of everybody who offers a GPU."""
+        return tuple(self._providers.entries)
+
+    def model(self, text: str) -> ModelEntry:
+        """A model by id, alias, name or Hugging Face id, with or without its organisation."""
+        return self._models.find(text)
+
+    def gpu(self, text: str) -> GpuEntry:
+        """An accelerator by id, alias or name."""
+        return self._gpus.find(text)
+
+    def stack(self, text: str) -> StackEntry:
+        """A serving stack by id, alias or name."""
+        return self._stacks.find(text)
+
+    def dtype(self, text: str) -> DtypeEntry:
+        """A storage type by id or alias."""
+        return self._dtypes.find(text)
+
+    def weight_plan(self, text: str) -> WeightPlanEntry:
+        """A weight plan by id or alias."""
+        return self._plans.find(text)
+
+    def weight_plan_spec(self, text: str) -> WeightPlan:
+        """The same with its dtypes looked up, as the engine takes it."""
+        plan = self.weight_plan(text)
+        return WeightPlan(
+            id=plan.id,
+            attention=self.dtype(plan.attention).spec,
+            ffn=self.dtype(plan.ffn).spec,
+            experts=self.dtype(plan.experts).spec,
+            embedding=self.dtype(plan.embedding).spec,
+            other=self.dtype(plan.other).spec,
+        )
+
+    def source(self, id: str) -> Source:
+        """A source by id."""
+        return self._sources.find(id)
+
+    def offers(self, gpu_id: str, market: Market | None = None) -> tuple[Offer, ...]:
+        """Offers of an accelerator, those without a vote in reference prices included."""
+        found = self._offers.get(gpu_id, ())
+        return found if market is None else tuple(offer for offer in found if offer.market == market)
+
+    def price_in_force(self, offer: Offer, day: date) -> DatedPrice | None:
+        """The last price not after the day; None before the first one and after the offer ended."""
+        return price_in_force(offer, day)
+
+    def reference_price(
+        self,
+        gpu_id: str,
+        as_of: date,
+        market: Market = "on-demand",
+        provider: str | None = None,
+        region: str | None = None,
+    ) -> ReferencePrice:
+        """What an hour of a GPU costs on a day: the median of the providers' medians, or one provider's.
+
+        Raises
+        ------
+        NotInCatalog
+            No offer of any GPU is from that provider.
+        NoPriceInForce
+            No offer of that kind counts on that day; what there is instead is named.
+        """
+        seller = None if provider is None else self._providers.find(provider)
+        return self._reference_price(gpu_id, as_of, market, seller, region)
+
+    def api_prices(self, model_id: str, as_of: date) -> tuple[ApiPrice, ...]:
+        """Published token prices of a model: of each provider the newest observation not after the day."""
+        return api_prices_on(self._api_prices.get(model_id, ()), as_of)
+
+    def _computed_reference_price(
+        self, gpu_id: str, as_of: date, market: Market, provider: str | None, region: str | None
+    ) -> ReferencePrice:
+        return reference_price(
+            self.offers(gpu_id), gpu_id=gpu_id, as_of=as_of, market=market, provider=provider, region=region
+        )
+
+
+def _spellings(model: ModelEntry) -> tuple[str, ...]:
+    return (*model.aliases, model.name, *((model.hf_id,) if model.hf_id else ()))
+
+
+def _without_organisation(hf_id: str) -> str:
+    return hf_id.rpartition("/")[2]
+
+
+def _grouped(pairs: Iterable[tuple[Key, Item]]) -> Mapping[Key, tuple[Item, ...]]:
+    groups: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return {key: tuple(items) for key, items in groups.items()}
