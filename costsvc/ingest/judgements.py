@@ -1,0 +1,62 @@
+"""Calibration files: judgements with their kind, day and scope. One source stands for a whole file."""
+
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from costsvc.db import entries
+from costsvc.ingest.entry import Count, Day, Slug, SourceFields, Strict, Text
+
+ScopeKey: TypeAlias = Literal["gpu", "generation", "stack", "dtype"]
+Name: TypeAlias = Annotated[
+    str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$", max_length=80)
+]
+Number: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class JudgementFields(Strict):
+    """One number that somebody measured or estimated, and where it holds."""
+
+    name: Name
+    value: Number
+    unit: Text
+    kind: Literal["measured", "estimate"]
+    dated: Day
+    scope: dict[ScopeKey, Slug] = Field(default_factory=dict)
+    points: Count | None = None
+    scatter_ratio: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
+    reason: Text | None = None
+
+    @model_validator(mode="after")
+    def says_what_it_rests_on(self) -> Self:
+        """A measurement has points; an estimate has a reason."""
+        if self.kind == "measured" and self.points is None:
+            raise ValueError("A measured value states its number of points")
+        if self.kind == "estimate" and self.reason is None:
+            raise ValueError("An estimate states its reason")
+        return self
+
+
+class JudgementFile(Strict):
+    """A file under `calibration/`: what it rests on, and the judgements."""
+
+    source: SourceFields
+    judgements: Annotated[list[JudgementFields], Field(min_length=1)]
+
+    def records(self, source_id: str) -> tuple[entries.Judgement, ...]:
+        """The judgements as stored, all from the file's source."""
+        return tuple(
+            entries.Judgement(
+                name=one.name,
+                value=one.value,
+                unit=one.unit,
+                kind=one.kind,
+                dated=one.dated,
+                source_id=source_id,
+                scope=tuple(sorted(one.scope.items())),
+                points=one.points,
+                scatter_ratio=one.scatter_ratio,
+                reason=one.reason,
+            )
+            for one in self.judgements
+        )
