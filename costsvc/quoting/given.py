@@ -1,0 +1,71 @@
+"""What a caller gave, read strictly: a name that stands twice is refused, wherever it came from."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ValidationError
+
+from costsvc.errors import InvalidRequest, RepeatedParameter, UnknownParameter
+from costsvc.quoting.request import invalid_request
+
+# `v` defeats caches; `api_key` says who asks. Neither changes an answer.
+IGNORED = frozenset({"v", "api_key"})
+MAX_PARAMETERS = 100
+
+Filter = TypeVar("Filter", bound=BaseModel)
+
+
+def from_query(query: str) -> dict[str, str]:
+    """The parameters of a query string, less the ignored ones; blanks are kept."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError as error:
+        raise InvalidRequest(f"The query has more than {MAX_PARAMETERS} parameters. Send fewer.") from error
+    return _each_once([pair for pair in pairs if pair[0] not in IGNORED])
+
+
+def from_json(body: bytes) -> dict[str, Any]:
+    """The members of a JSON object; `NaN` and `Infinity`, which JSON does not have, are refused."""
+    try:
+        given = json.loads(body, object_pairs_hook=_each_once, parse_constant=_not_json)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"The body is not valid JSON: {error}.") from error
+    if not isinstance(given, dict):
+        raise InvalidRequest("The body is valid JSON but not an object. Send an object of named parameters.")
+    return given
+
+
+def parse_filter(kind: type[Filter], given: Mapping[str, str]) -> Filter:
+    """Read the filters of a listing.
+
+    Raises
+    ------
+    UnknownParameter
+        A name that `kind` does not have.
+    InvalidRequest
+        A value that its field refuses.
+    """
+    for name in given:
+        if name not in kind.model_fields:
+            known = tuple(kind.model_fields)
+            raise UnknownParameter(name, get_close_matches(name, known, n=3), known)
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        raise invalid_request(error) from error
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in given:
+            raise RepeatedParameter(name)
+        given[name] = value
+    return given
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number of JSON")

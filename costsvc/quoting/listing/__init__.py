@@ -1,0 +1,1 @@
+"""What the catalog holds on a day, as plain rows: one file per resource."""

@@ -1,0 +1,136 @@
+"""Offers of GPU hours, and their price on a day."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from pydantic import Field
+
+from costsvc.db.entries import Market, Offer
+from costsvc.db.names import Index
+from costsvc.db.prices import price_in_force
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.listing.common import Day, SourceRow, known, money, one_of, sources
+from costsvc.quoting.request import Text
+
+
+class PriceFilter(Day):
+    """Which offers of GPU hours."""
+
+    gpu: Text | None = Field(None, description="Only this accelerator, by id or alias.")
+    market: Market | None = Field(None, description="Only this market.")
+    provider: Text | None = Field(None, description="Only this provider.")
+    region: Text | None = Field(None, description="Only this region.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceRow:
+    """An offer of GPU hours and its price on the day; those `in_reference` vote in the reference price."""
+
+    id: str
+    provider: str
+    gpu: str
+    market: str
+    region: str | None
+    instance_type: str | None
+    gpus_per_instance: int | None
+    basis: str
+    usd_per_gpu_hour: str
+    since: date
+    source_id: str
+    in_reference: bool
+    excluded_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedPriceRow:
+    """A price and the first day it held; no price: the offer ended."""
+
+    first_day: date
+    usd_per_gpu_hour: str | None
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceDetail:
+    """An offer with every price it ever had."""
+
+    id: str
+    provider: str
+    gpu: str
+    market: str
+    region: str | None
+    instance_type: str | None
+    gpus_per_instance: int | None
+    basis: str
+    usd_per_gpu_hour: str | None
+    excluded_reason: str | None
+    notes: str | None
+    history: tuple[DatedPriceRow, ...]
+    sources: tuple[SourceRow, ...]
+
+
+def list_prices(catalog: Catalog, wanted: PriceFilter, today: date) -> list[PriceRow]:
+    """Offers with a price in force on the day, in catalog order."""
+    gpu_id = None if wanted.gpu is None else catalog.gpu(wanted.gpu).id
+    provider = one_of("provider", wanted.provider, catalog.providers, "/prices")
+    regions = (offer.region for offer in catalog.content.offers if offer.region)
+    region = one_of("region", wanted.region, regions, "/prices")
+    return [
+        row
+        for offer in catalog.content.offers
+        if gpu_id in (None, offer.gpu_id)
+        and wanted.market in (None, offer.market)
+        and provider in (None, offer.provider)
+        and region in (None, offer.region)
+        and (row := _price_row(offer, wanted.as_of or today)) is not None
+    ]
+
+
+def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
+    """One offer with its history."""
+    offers = Index("price", ((offer.id, (), offer) for offer in catalog.content.offers), listed_at="/prices")
+    offer = offers.find(id)
+    current = price_in_force(offer, day)
+    return PriceDetail(
+        id=offer.id,
+        provider=offer.provider,
+        gpu=offer.gpu_id,
+        market=offer.market,
+        region=offer.region,
+        instance_type=offer.instance_type,
+        gpus_per_instance=offer.gpus_per_instance,
+        basis=offer.basis,
+        usd_per_gpu_hour=known(current.usd_per_gpu_hour) if current else None,
+        excluded_reason=offer.excluded_reason,
+        notes=offer.notes,
+        history=tuple(
+            DatedPriceRow(
+                first_day=price.first_day,
+                usd_per_gpu_hour=known(price.usd_per_gpu_hour),
+                source_id=price.source_id,
+            )
+            for price in offer.prices
+        ),
+        sources=sources(catalog, (price.source_id for price in offer.prices)),
+    )
+
+
+def _price_row(offer: Offer, day: date) -> PriceRow | None:
+    price = price_in_force(offer, day)
+    if price is None or price.usd_per_gpu_hour is None:
+        return None
+    return PriceRow(
+        id=offer.id,
+        provider=offer.provider,
+        gpu=offer.gpu_id,
+        market=offer.market,
+        region=offer.region,
+        instance_type=offer.instance_type,
+        gpus_per_instance=offer.gpus_per_instance,
+        basis=offer.basis,
+        usd_per_gpu_hour=money(price.usd_per_gpu_hour),
+        since=price.first_day,
+        source_id=price.source_id,
+        in_reference=offer.excluded_reason is None,
+        excluded_reason=offer.excluded_reason,
+    )
