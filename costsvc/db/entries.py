@@ -1,0 +1,189 @@
+"""What the catalog holds, as plain records: files are read into them, rows are stored from them.
+
+One `CatalogContent` is one whole catalog. `ingest` builds it from files; `repository` stores it as a
+revision and reads it back; `snapshot` answers questions about it. Facts stay as printed where a person
+reviews them and are in SI inside the specs.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from costsvc.engine.specs import DtypeSpec, GpuSpec, ModelSpec
+
+Market: TypeAlias = Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "reserved-6m", "owned"]
+Kind: TypeAlias = Literal["measured", "estimate", "vendor", "third-party", "derived"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where facts were read. `id` is unique in the catalog."""
+
+    id: str
+    title: str
+    kind: str
+    url: str | None = None
+    locator: str | None = None
+    accessed: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactSource:
+    """Which source covers which field of an entry: each fact has exactly one."""
+
+    field: str
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """A model: its shapes, how it was released and what it was checked against.
+
+    `released_weights` names the dtype plan as released (`bf16`, `fp8`, `mxfp4-experts`, ...); `weight_plans`
+    in the catalog say what each plan stores. `published_parameters` is what the computed count is held against.
+    """
+
+    id: str
+    name: str
+    family: str
+    spec: ModelSpec
+    released_weights: str
+    aliases: tuple[str, ...]
+    fact_sources: tuple[FactSource, ...]
+    hf_id: str | None = None
+    licence: str | None = None
+    released: date | None = None
+    published_parameters: int | None = None
+    parameter_difference_reason: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuEntry:
+    """An accelerator. `spec_check` is the worst confirmation among the rates and sizes that price a quote."""
+
+    id: str
+    name: str
+    vendor: str
+    spec: GpuSpec
+    aliases: tuple[str, ...]
+    fact_sources: tuple[FactSource, ...]
+    spec_check: Literal["verified", "single-source", "unverified"]
+    fields_not_confirmed: tuple[str, ...] = ()
+    released: date | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedPrice:
+    """A price in force from `first_day` until the next one; None ends the offer."""
+
+    first_day: date
+    usd_per_gpu_hour: Decimal | None
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One rentable (or owned) way to have a GPU, with its price history.
+
+    `excluded_reason` keeps an offer visible but out of reference prices (component-only, community
+    marketplace, undated, suspicious). `provider` is the normalised name.
+    """
+
+    id: str
+    provider: str
+    gpu_id: str
+    market: Market
+    prices: tuple[DatedPrice, ...]
+    instance_type: str | None = None
+    gpus_per_instance: int | None = None
+    region: str | None = None
+    basis: str = "per-gpu"
+    excluded_reason: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiPrice:
+    """A published price of tokens, as observed on a day. A missing price is None, never zero."""
+
+    provider: str
+    provider_model_id: str
+    source_id: str
+    observed: date | None
+    model_id: str | None = None
+    input_usd_per_mtok: Decimal | None = None
+    cached_input_usd_per_mtok: Decimal | None = None
+    output_usd_per_mtok: Decimal | None = None
+    context_limit_tokens: int | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One calibrated or assumed number.
+
+    `scope` narrows where it holds: keys among `gpu`, `generation`, `stack`, `dtype`; the entry with the
+    narrowest matching scope is used. `scatter_ratio` is the 10-90 half-width of its residuals, where measured.
+    """
+
+    name: str
+    value: float
+    unit: str
+    kind: Literal["measured", "estimate"]
+    dated: date
+    source_id: str
+    scope: tuple[tuple[str, str], ...] = ()
+    points: int | None = None
+    scatter_ratio: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightPlanEntry:
+    """A named release or quantisation: the dtype of each class of tensors."""
+
+    id: str
+    attention: str
+    ffn: str
+    experts: str
+    embedding: str
+    other: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackEntry:
+    """A serving stack and the pairs (arithmetic dtype of weights, GPU generation) it has no kernel for."""
+
+    id: str
+    name: str
+    aliases: tuple[str, ...]
+    without_kernel: tuple[tuple[str, str], ...]
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DtypeEntry:
+    """A storage type, its other spellings and where its size comes from."""
+
+    spec: DtypeSpec
+    aliases: tuple[str, ...]
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogContent:
+    """One whole catalog."""
+
+    sources: tuple[Source, ...]
+    models: tuple[ModelEntry, ...]
+    gpus: tuple[GpuEntry, ...]
+    offers: tuple[Offer, ...]
+    api_prices: tuple[ApiPrice, ...]
+    judgements: tuple[Judgement, ...]
+    dtypes: tuple[DtypeEntry, ...]
+    weight_plans: tuple[WeightPlanEntry, ...]
+    stacks: tuple[StackEntry, ...]

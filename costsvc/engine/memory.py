@@ -1,0 +1,224 @@
+"""Memory of one accelerator: what is taken, what is left for the cache, how many sequences that holds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from costsvc.engine.attention import (
+    ChunkedAttention,
+    Floats,
+    FullAttention,
+    SlidingAttention,
+)
+from costsvc.engine.parameters import matrices
+from costsvc.engine.replica import AttentionGroup, Column, Replica
+from costsvc.engine.specs import Calibration, DenseFfn, LayerGroup, ModelSpec
+
+ACTIVATION_VALUE_BYTES = 2
+LOGIT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """Terms of one accelerator of the fullest stage, per layout. [B]
+
+    `kv_bytes` is what is left for the cache and may be negative: then the weights alone do not fit.
+    """
+
+    usable_bytes: Column
+    reserved_bytes: Column
+    weight_bytes: Column
+    activation_bytes: Column
+    runtime_bytes: Column
+    collective_bytes: Column
+    kv_bytes: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of requests, in arrays that broadcast with the layouts.
+
+    `uncached`, `cached` and `output` are means of I, K and O; `shared` is the part of K held once.
+    """
+
+    uncached: Floats
+    cached: Floats
+    output: Floats
+    shared: Floats
+    input_cv: float
+    output_cv: float
+    context_limit: float
+
+    @property
+    def prompt(self) -> Floats:
+        """I + K. [token]"""
+        return self.uncached + self.cached
+
+    @property
+    def long_output(self) -> Floats:
+        r"""Mean output of a request in flight, :math:`E[O^2]/E[O]`: long outputs are met more often. [token]"""
+        return self.output * (1.0 + self.output_cv**2)
+
+    @property
+    def resident(self) -> Floats:
+        r"""Mean tokens a running sequence holds, :math:`I + E[O^2] / 2E[O]`. [token]"""
+        return self.prompt + self.long_output / 2
+
+    @property
+    def resident_deviation(self) -> Floats:
+        """Standard deviation of the same, lengths log-normal and independent. [token]"""
+        spread = 1.0 + self.output_cv**2
+        variance = (self.prompt * self.input_cv) ** 2 + self.output**2 * (spread**3 / 3 - spread**2 / 4)
+        return np.sqrt(variance)
+
+
+def kv_cache_bytes(model: ModelSpec, context_tokens: Floats, kv_value_bytes: float) -> Floats:
+    r"""Cache of one sequence over all layers, as an ideal engine holds it.
+
+    .. math:: B_{kv}(S) = \sum_{\mathrm{layers}} b \, v_l(S) + s_l
+
+    Parameters
+    ----------
+    context_tokens : float or array
+        Prompt plus generated tokens :math:`S`. [token]
+    kv_value_bytes : float
+        Bytes per cached value :math:`b`. [B]
+
+    Returns
+    -------
+    float or array
+        [B]
+
+    Examples
+    --------
+    >>> from costsvc.engine.specs import LayerGroup
+    >>> layer = LayerGroup(attention=FullAttention(query_heads=64, kv_heads=8, head_dim=128), ffn=None)
+    >>> llama = ModelSpec(
+    ...     id="llama-3-70b", hidden_size=8192, vocab_size=128256, tied_embeddings=False,
+    ...     max_context_tokens=8192, groups=(layer,), pattern=(0,) * 80,
+    ... )
+    >>> kv_cache_bytes(llama, 1, 2)
+    327680.0
+    """
+    total: Floats = 0.0
+    for index, group in enumerate(model.groups):
+        if group.attention is not None:
+            held = group.attention.kv_values(context_tokens) * kv_value_bytes + group.attention.state_bytes()
+            total = total + model.pattern.count(index) * held
+    return total
+
+
+def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
+    """Cache of one sequence on one accelerator of the fullest stage. [B]"""
+    total: Floats = 0.0
+    for group in replica.attention_groups:
+        values = _held_values(group, tokens, replica.calibration) * group.kv_share
+        state = group.attention.state_bytes() / replica.tp
+        total = total + group.cache_layers * (values * replica.kv.value_bytes + state)
+    if not replica.deployments[0].kv_cache:
+        return total / replica.stage_layers
+    return total
+
+
+def memory_budget(replica: Replica) -> MemoryBudget:
+    """What one accelerator of the fullest stage holds, per layout."""
+    calibration = replica.calibration
+    ones = np.ones_like(replica.tp)
+    usable = replica.gpu.usable_memory_bytes * ones
+    offered = usable * calibration.memory_utilization_share
+    activation = activation_bytes(replica)
+    runtime = calibration.runtime_bytes * ones
+    collective = np.where(replica.tp * replica.dp > 1, calibration.collective_buffer_bytes, 0.0)
+    return MemoryBudget(
+        usable_bytes=usable,
+        reserved_bytes=usable - offered,
+        weight_bytes=replica.weight_bytes,
+        activation_bytes=activation,
+        runtime_bytes=runtime,
+        collective_bytes=collective,
+        kv_bytes=offered - replica.weight_bytes - activation - runtime - collective,
+    )
+
+
+def activation_bytes(replica: Replica) -> Column:
+    """Peak of intermediate tensors while a full step runs, and the logits of a full batch. [B]"""
+    calibration, model = replica.calibration, replica.model
+    widths = [_widest_values(group, model, replica.tp) for group in model.groups]
+    values = calibration.step_token_budget_tokens * (2.0 * model.hidden_size + np.max(widths, axis=0))
+    logits = calibration.max_sequences * model.vocab_size * LOGIT_BYTES
+    return np.asarray(calibration.activation_ratio * (values * ACTIVATION_VALUE_BYTES + logits))
+
+
+def sequences_that_fit(replica: Replica, budget: MemoryBudget, lengths: Lengths) -> Floats:
+    r"""Sequences of a replica that the cache memory holds, continuous.
+
+    Paged allocation fills on the lengths in flight: with mean :math:`m` and deviation :math:`\sigma` bytes,
+    :math:`B m + z \sigma \sqrt{B} \le M`. Contiguous allocation and engines that never evict reserve the end.
+    """
+    calibration = replica.calibration
+    available = np.maximum(budget.kv_bytes, 0.0)
+    if replica.deployments[0].allocation == "contiguous":
+        return replica.dp * available / sequence_bytes(replica, lengths.context_limit)
+    padding = calibration.block_tokens / 2
+    if calibration.reserves_full_length:
+        final = lengths.prompt + lengths.long_output + padding
+        return replica.dp * available / sequence_bytes(replica, final)
+    held = lengths.resident + padding
+    mean = sequence_bytes(replica, held)
+    once = np.where(lengths.shared > 0, mean - sequence_bytes(replica, held - lengths.shared), 0.0)
+    deviation = sequence_bytes(replica, held + lengths.resident_deviation) - mean
+    slack = calibration.resident_quantile_sigmas * deviation
+    alone = mean - once
+    root = (-slack + np.sqrt(slack**2 + 4 * alone * np.maximum(available - once, 0.0))) / (2 * alone)
+    return np.asarray(replica.dp * root**2)
+
+
+def longest_context_tokens(replica: Replica, budget: MemoryBudget) -> Column:
+    """Longest context of which one sequence fits, per layout; 0 where nothing fits. [token]
+
+    Bisection over the monotone `sequence_bytes`, to one token.
+    """
+    low = np.zeros_like(replica.tp)
+    high = np.full_like(replica.tp, float(replica.model.max_context_tokens))
+    while np.any(high - low > 1):
+        middle = np.floor((low + high) / 2)
+        fits = sequence_bytes(replica, middle) <= budget.kv_bytes
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.where(sequence_bytes(replica, high) <= budget.kv_bytes, high, low)
+
+
+def wasted_share(reserved_tokens: Floats, used_tokens: Floats) -> Floats:
+    """Share of reserved cache that holds no token. [1]
+
+    Examples
+    --------
+    >>> round(wasted_share(8192, 800), 3), round(wasted_share(32768, 1000), 3)
+    (0.902, 0.969)
+    """
+    return 1.0 - used_tokens / reserved_tokens
+
+
+def _held_values(group: AttentionGroup, tokens: Floats, calibration: Calibration) -> Floats:
+    attention = group.attention
+    if calibration.frees_out_of_window or not isinstance(attention, SlidingAttention | ChunkedAttention):
+        return attention.kv_values(tokens)
+    return attention.kv_values_per_token * tokens
+
+
+def _widest_values(group: LayerGroup, model: ModelSpec, tp: Column) -> Column:
+    """Values per token of the widest intermediate of a layer on one rank."""
+    attention = group.attention
+    mixer = np.zeros_like(tp)
+    if isinstance(attention, FullAttention):
+        heads = attention.query_heads + 2 * attention.kv_heads
+        mixer = heads * attention.head_dim / tp
+    elif attention is not None:
+        width = attention.sharded_parameters(model.hidden_size) / model.hidden_size
+        mixer = np.minimum(width, 4.0 * model.hidden_size) / tp
+    if group.ffn is None:
+        return mixer
+    inner = (matrices(group.ffn) - 1) * group.ffn.intermediate_size / tp
+    if isinstance(group.ffn, DenseFfn):
+        return np.maximum(mixer, inner)
+    routed = group.ffn.experts_per_token * (inner + (group.ffn.latent_size or model.hidden_size))
+    return np.maximum(mixer, routed)

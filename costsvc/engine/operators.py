@@ -1,0 +1,161 @@
+"""Rooflines of one operator on one accelerator: matrix products, experts, attention, communication.
+
+Every function is elementwise. Peaks are facts (`GpuSpec`), shares of them judgements (`Calibration`).
+"""
+
+import numpy as np
+
+from costsvc.engine.attention import Floats
+from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency
+
+SIXTEEN_BIT_RATES = ("bf16", "fp16")
+SIXTEEN_BIT_BYTES = 2
+
+
+def roof_s(compute_s: Floats, memory_s: Floats) -> Floats:
+    r"""Time under two roofs, :math:`\sqrt{t_c^2 + t_m^2}`: never below either, 1.41 times both where they meet.
+
+    References
+    ----------
+    .. [1] Williams, Waterman and Patterson, "Roofline," CACM 52(4), 2009, for the two roofs; the smooth corner
+       is fitted to the measured matrix products of `docs/accuracy.md`.
+
+    Examples
+    --------
+    >>> float(roof_s(3.0, 4.0))
+    5.0
+    """
+    return np.hypot(compute_s, memory_s)
+
+
+def matrix_efficiency(calibration: Calibration, gpu: GpuSpec, dtype: DtypeSpec, experts: bool) -> MatrixEfficiency:
+    """Shares for a weight dtype; without matrix units for it the weights are widened on the fly.
+
+    A weight-only product reads few bytes but computes at the 16-bit peak, at a share of its efficiency.
+    """
+    table = calibration.moe if experts else calibration.gemm
+    if not is_weight_only(gpu, dtype):
+        return table[dtype.id]
+    wide = next(table[rate] for rate in SIXTEEN_BIT_RATES if rate in table)
+    return MatrixEfficiency(
+        mfu_share=wide.mfu_share * calibration.weight_only_mfu_share,
+        mbu_share=table[dtype.id].mbu_share,
+        half_tokens=wide.half_tokens,
+    )
+
+
+def is_weight_only(gpu: GpuSpec, dtype: DtypeSpec) -> bool:
+    """Whether the card stores the dtype but computes it in 16 bit."""
+    return dtype.value_bytes < SIXTEEN_BIT_BYTES and gpu.arithmetic_of(dtype) in SIXTEEN_BIT_RATES
+
+
+def peak_flops_per_s(gpu: GpuSpec, dtype: DtypeSpec) -> float:
+    """Dense peak that serves a weight dtype. [FLOP/s]"""
+    rate = gpu.arithmetic_of(dtype)
+    if rate is None:
+        raise KeyError(dtype.id)
+    return gpu.dense_flops_per_s[rate]
+
+
+def sixteen_bit_flops_per_s(gpu: GpuSpec) -> float:
+    """Dense 16-bit peak, which attention computes at. [FLOP/s]"""
+    return max(gpu.dense_flops_per_s.get(rate, 0.0) for rate in SIXTEEN_BIT_RATES)
+
+
+def gemm_s(
+    tokens: Floats, parameters: Floats, dtype: DtypeSpec, gpu: GpuSpec, efficiency: MatrixEfficiency
+) -> Floats:
+    r"""Product of `tokens` rows with `parameters` weights.
+
+    .. math:: t_c = \frac{2 m N}{F \, \eta_c} \frac{m + m_{1/2}}{m}, \quad t_m = \frac{N b}{\beta \, \eta_m}
+
+    Parameters
+    ----------
+    tokens : float or array
+        Rows :math:`m`; 0 costs nothing. [token]
+    parameters : float or array
+        Weights :math:`N` on this accelerator. [parameters]
+
+    Returns
+    -------
+    float or array
+        [s]
+    """
+    flops = 2.0 * (tokens + efficiency.half_tokens) * parameters
+    compute_s = flops / (peak_flops_per_s(gpu, dtype) * efficiency.mfu_share)
+    memory_s = parameters * dtype.value_bytes / (gpu.memory_bytes_per_s * efficiency.mbu_share)
+    return np.where(tokens > 0, roof_s(compute_s, memory_s), 0.0)
+
+
+def experts_s(
+    tokens_per_expert: Floats,
+    touched_parameters: Floats,
+    dtype: DtypeSpec,
+    gpu: GpuSpec,
+    efficiency: MatrixEfficiency,
+) -> Floats:
+    """Grouped product of routed tokens: only touched experts' weights are read.
+
+    Parameters
+    ----------
+    tokens_per_expert : float or array
+        Tokens that each touched expert sees. [token]
+    touched_parameters : float or array
+        Weights of the touched experts on this accelerator. [parameters]
+    """
+    return gemm_s(tokens_per_expert, touched_parameters, dtype, gpu, efficiency)
+
+
+def attention_decode_s(
+    read_bytes: Floats, flops: Floats, gpu: GpuSpec, calibration: Calibration, kv: DtypeSpec
+) -> Floats:
+    """Decode attention of one layer: the cache is read once; MLA and MQA may meet the compute roof. [s]"""
+    memory_s = read_bytes / (gpu.memory_bytes_per_s * calibration.attention_decode_mbu_share[kv.id])
+    compute_s = flops / (sixteen_bit_flops_per_s(gpu) * calibration.attention_decode_mfu_share)
+    floor_s = np.where(read_bytes > 0, calibration.attention_decode_floor_s, 0.0)
+    return roof_s(compute_s, memory_s) + floor_s
+
+
+def attention_prefill_s(
+    flops: Floats, read_bytes: Floats, visible_tokens: Floats, gpu: GpuSpec, calibration: Calibration
+) -> Floats:
+    """Prefill attention of one layer; its efficiency rises with the visible context. [s]"""
+    half = calibration.attention_prefill_half_tokens
+    share = calibration.attention_prefill_mfu_share * (visible_tokens + 1.0) / (visible_tokens + 1.0 + half)
+    return roof_s(flops / (sixteen_bit_flops_per_s(gpu) * share), read_bytes / gpu.memory_bytes_per_s)
+
+
+def all_reduce_s(message_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
+    r"""Ring or switch all-reduce, :math:`\alpha + 2 \frac{n-1}{n} \frac{s}{\beta}`; free on one rank. [s]
+
+    References
+    ----------
+    .. [1] Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, section 4.
+    """
+    latency_s, bytes_per_s = link(ranks, gpu, calibration)
+    transfer_s = 2.0 * (ranks - 1.0) / ranks * message_bytes / bytes_per_s
+    return np.where((ranks > 1) & (message_bytes > 0), latency_s + transfer_s, 0.0)
+
+
+def all_to_all_s(sent_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
+    """Exchange in which each rank sends `sent_bytes`, all but its own share over the link. [s]"""
+    latency_s, bytes_per_s = link(ranks, gpu, calibration)
+    transfer_s = (ranks - 1.0) / ranks * sent_bytes / bytes_per_s
+    return np.where((ranks > 1) & (sent_bytes > 0), latency_s + transfer_s, 0.0)
+
+
+def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats, Floats]:
+    """Latency and rate between `ranks` accelerators: scale-up link, else PCIe in a node, else the network.
+
+    Returns
+    -------
+    tuple
+        [s], [B/s]
+    """
+    scale_up = gpu.link_bytes_per_s * calibration.link_efficiency_share
+    pcie = gpu.pcie_bytes_per_s * calibration.pcie_efficiency_share
+    inside = pcie if gpu.link_domain_gpus <= 1 else scale_up
+    reach = max(float(gpu.link_domain_gpus), calibration.node_gpus if gpu.link_domain_gpus <= 1 else 1.0)
+    far = np.asarray(ranks) > reach
+    latency_s = np.where(far, calibration.network_latency_s, calibration.link_latency_s)
+    return latency_s, np.where(far, calibration.network_bytes_per_s, inside)

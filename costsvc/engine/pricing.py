@@ -1,0 +1,277 @@
+r"""From seconds to separate prices: who pays for what is a named choice, and every choice conserves.
+
+All prices here are accelerator-seconds per token of a saturated deployment; money is one factor on them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costsvc.engine.memory import Lengths, sequence_bytes
+from costsvc.engine.replica import Replica
+from costsvc.engine.serving import (
+    SteadyState,
+    loop_batch,
+    prompt_batch,
+    solve,
+    step_token_limit,
+)
+from costsvc.engine.specs import Objectives
+from costsvc.engine.step import Batch, step_time
+from costsvc.engine.units import SECONDS_PER_HOUR
+
+NODES = 12
+RELATIVE_STEP = 1e-3
+RENT_STEP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrices:
+    """What one token of each class costs, and how far the raw attribution missed the request's cost.
+
+    Parameters
+    ----------
+    uncached, cached, output : float
+        [accelerator-second/token]
+    residual_share : float
+        (sum of price times tokens) / cost - 1 before scaling; the prices returned are scaled to 0. [1]
+    """
+
+    uncached: float
+    cached: float
+    output: float
+    residual_share: float
+
+
+def marginal_prices(
+    replica: Replica, lengths: Lengths, objectives: Objectives, utilization_share: float, cost_gpu_s: float
+) -> TokenPrices:
+    r"""Aumann-Shapley prices: the mean marginal cost of a token along the ray from nothing to the request.
+
+    .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
+
+    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. Twelve Gauss-Legendre nodes, central differences; the
+    concurrency is solved anew at each point, so a token pays for time and for room.
+
+    References
+    ----------
+    .. [1] Aumann and Shapley, Values of Non-Atomic Games, 1974, theorem B.
+    .. [2] Billera, Heath and Raanan, "Internal telephone billing rates," Operations Research 26(6), 1978.
+    .. [3] Mirman and Tauman, Mathematics of Operations Research 7(1), 1982.
+    """
+    nodes, weights = _gauss_legendre()
+    tokens = np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+    steps = RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum())
+    ray = nodes[:, None] * tokens
+    moved = nodes[:, None] * steps
+    up, down = (np.repeat(ray[:, None, :], len(tokens), axis=1) for _ in range(2))
+    for axis in range(len(tokens)):
+        up[:, axis, axis] += moved[:, axis]
+        down[:, axis, axis] -= moved[:, axis] * (tokens[axis] > 0)
+    points = np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])
+    costs = _request_gpu_s(replica, lengths, points, objectives, utilization_share)
+    high, low = costs.reshape(2, len(nodes), 3)
+    width = moved * np.where(tokens > 0, 2.0, 1.0)
+    prices = weights @ ((high - low) / width)
+    return _conserving(prices, tokens, cost_gpu_s)
+
+
+def step_prices(
+    replica: Replica, lengths: Lengths, state: SteadyState, cost_gpu_s: float, *, pools: bool = False
+) -> TokenPrices:
+    r"""Who used the machine: the step's time shared between its decode and its prefill tokens.
+
+    The Shapley value of two players, :math:`\phi_d = (T(d) + T(d+p) - T(p)) / 2`; memory is left out. A cached
+    token pays the prefill attention over it. With `pools`, each pool's own time is its tokens' bill.
+    """
+    tokens = np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+    decode_gpu_s, prefill_gpu_s = (_pool_bills if pools or _is_split(replica) else _shapley_bills)(
+        replica, lengths, state
+    )
+    cached_share = _cached_prefill_share(replica, lengths, state)
+    bills = np.asarray([prefill_gpu_s * (1 - cached_share), prefill_gpu_s * cached_share, decode_gpu_s])
+    per_token = _cached_token_gpu_s(replica, lengths, state, prefill_gpu_s)
+    prices = bills / np.where(tokens > 0, tokens, 1.0)
+    if not tokens[1]:
+        prices[1] = per_token
+    return _conserving(prices, tokens, cost_gpu_s)
+
+
+def context_rent_gpu_s(
+    replica: Replica, lengths: Lengths, objectives: Objectives, utilization_share: float, state: SteadyState
+) -> float:
+    r"""Rent of one byte of cache memory for one second, :math:`g \, \partial \ln X / \partial M`.
+
+    The accelerator-seconds not sold because the byte was taken; 0 where memory does not bind.
+
+    Returns
+    -------
+    float
+        [accelerator-second / (B s)], per byte on each accelerator of the replica.
+    """
+    if state.limits["memory"][0, 0] > state.sequences[0, 0] * (1 + RENT_STEP):
+        return 0.0
+    extra = RENT_STEP * _first(sequence_bytes(replica, lengths.resident)) * float(state.sequences[0, 0])
+    extra /= float(replica.dp[0, 0])
+    more = solve(replica, lengths, objectives, utilization_share, extra_kv_bytes=extra)
+    gain = float(np.log(more.requests_per_s[0, 0] / state.requests_per_s[0, 0]))
+    return max(gain, 0.0) / extra
+
+
+def cached_token_bytes(replica: Replica, lengths: Lengths) -> float:
+    """Cache memory of one more token at the request's length, per accelerator. [B/token]"""
+    held = lengths.prompt
+    return _first(sequence_bytes(replica, held + 1.0) - sequence_bytes(replica, held))
+
+
+def break_even_retention_s(saved_usd: float, load_usd: float, rent_usd_per_s: float) -> float | None:
+    """The five-minute rule of the KV cache: longest gap until the next use that keeping a token pays for.
+
+    Parameters
+    ----------
+    saved_usd : float
+        Uncached minus cached price, rent aside. [USD/token]
+    load_usd : float
+        Bringing the token back from its tier. [USD/token]
+    rent_usd_per_s : float
+        Keeping it there. [USD/(token s)]
+
+    Returns
+    -------
+    float or None
+        [s]; 0 where it never pays, None where it always does because the rent is zero.
+
+    References
+    ----------
+    .. [1] Gray and Putzolu, "The 5 minute rule for trading memory for disc accesses," SIGMOD 1987.
+
+    Examples
+    --------
+    >>> break_even_retention_s(saved_usd=3e-7, load_usd=0.0, rent_usd_per_s=1e-9)
+    300.0
+    """
+    gain = saved_usd - load_usd
+    if gain <= 0:
+        return 0.0
+    return round(gain / rent_usd_per_s, 9) if rent_usd_per_s > 0 else None
+
+
+def load_multiplier(utilization_share: float) -> float:
+    """What unsold capacity adds to every price without an offered rate. [1]"""
+    return 1.0 / utilization_share
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Whole replicas for an offered rate."""
+
+    replicas: int
+    multiplier_ratio: float
+    idle_share: float
+
+
+def fleet(offered_rps: float, replica_rps: float, utilization_share: float) -> Fleet:
+    """Replicas that carry a rate with headroom, and the fleet's cost over its load's saturated cost.
+
+    Examples
+    --------
+    >>> fleet(10.0, 4.0, 0.8)
+    Fleet(replicas=4, multiplier_ratio=1.6, idle_share=0.375)
+    """
+    replicas = max(int(np.ceil(offered_rps / (replica_rps * utilization_share) - 1e-9)), 1)
+    ratio = replicas * replica_rps / offered_rps
+    return Fleet(replicas=replicas, multiplier_ratio=ratio, idle_share=1.0 - 1.0 / ratio)
+
+
+def gpu_second_usd(usd_per_gpu_hour: float) -> float:
+    """[USD/accelerator-second]"""
+    return usd_per_gpu_hour / SECONDS_PER_HOUR
+
+
+def _request_gpu_s(
+    replica: Replica,
+    lengths: Lengths,
+    points: NDArray[np.float64],
+    objectives: Objectives,
+    utilization_share: float,
+) -> NDArray[np.float64]:
+    """Accelerator-seconds of requests of other lengths in the same deployment."""
+    cached = points[:, 1]
+    shared_part = np.asarray(lengths.shared / np.maximum(lengths.cached, 1e-300))
+    at = replace(
+        lengths, uncached=points[:, 0], cached=cached, output=points[:, 2], shared=cached * shared_part
+    )
+    state = solve(replica, at, objectives, utilization_share)
+    return np.asarray(state.request_gpu_s[0], dtype=np.float64)
+
+
+def _conserving(prices: NDArray[np.float64], tokens: NDArray[np.float64], cost_gpu_s: float) -> TokenPrices:
+    attributed = float(prices @ tokens)
+    scale = cost_gpu_s / attributed
+    uncached, cached, output = (float(price * scale) for price in prices)
+    return TokenPrices(uncached, cached, output, residual_share=attributed / cost_gpu_s - 1.0)
+
+
+def _is_split(replica: Replica) -> bool:
+    return replica.deployments[0].mode == "disaggregated"
+
+
+def _pool_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[float, float]:
+    gpus = float(replica.gpus[0, 0])
+    decode_s = state.loop.step_s * lengths.output / state.sequences
+    return gpus * float(decode_s[0, 0]), gpus * float(state.loop.prefill_s[0, 0])
+
+
+def _shapley_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[float, float]:
+    """Decode's and prefill's accelerator-seconds of one request."""
+    loop = state.loop
+    alone = step_time(replica, _prefill_only(replica, lengths, state)).total_s
+    prefill_step_s = (alone + loop.mixed_step_s - loop.decode_step_s) / 2
+    mixed_steps = loop.mixed_share * lengths.output
+    per_request = replica.gpus / state.sequences
+    prefill = per_request * mixed_steps * prefill_step_s
+    whole = per_request * loop.step_s * lengths.output
+    return float((whole - prefill)[0, 0]), float(prefill[0, 0])
+
+
+def _prefill_only(replica: Replica, lengths: Lengths, state: SteadyState) -> Batch:
+    batch = loop_batch(replica, lengths, state.sequences, state.loop.mixed_prefill)
+    return replace(batch, decode=0.0, sampled=batch.sampled - state.sequences)
+
+
+def _cached_prefill_share(replica: Replica, lengths: Lengths, state: SteadyState) -> float:
+    """Share of a prefill step that is attention over cached tokens."""
+    if not _first(lengths.cached):
+        return 0.0
+    with_cache, without = (_prefill_step_s(replica, at) for at in (lengths, _without_cache(lengths)))
+    return float(max(1.0 - without / with_cache, 0.0))
+
+
+def _cached_token_gpu_s(
+    replica: Replica, lengths: Lengths, state: SteadyState, prefill_gpu_s: float
+) -> float:
+    """Bill of the first cached token where the request has none: a difference quotient."""
+    more = replace(lengths, cached=lengths.cached + 1.0)
+    growth = _prefill_step_s(replica, more) / _prefill_step_s(replica, lengths) - 1.0
+    return prefill_gpu_s * growth
+
+
+def _without_cache(lengths: Lengths) -> Lengths:
+    return replace(lengths, cached=lengths.cached * 0.0)
+
+
+def _prefill_step_s(replica: Replica, lengths: Lengths) -> float:
+    tokens = np.minimum(lengths.uncached, step_token_limit(replica))
+    return float(np.asarray(step_time(replica, prompt_batch(replica, lengths, tokens)).total_s)[0, 0])
+
+
+def _gauss_legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return (nodes + 1.0) / 2.0, weights / 2.0
+
+
+def _first(value: object) -> float:
+    return float(np.asarray(value).ravel()[0])
+

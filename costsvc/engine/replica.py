@@ -1,0 +1,188 @@
+"""One model on one accelerator type in one or more layouts, compiled to arrays for the formulas.
+
+The first axis of every array is the layout, so that a search over layouts is one evaluation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costsvc.engine.attention import Attention
+from costsvc.engine.parameters import (
+    LayerParameters,
+    embedding_parameters,
+    expert_parameters,
+    layer_parameters,
+)
+from costsvc.engine.specs import Calibration, Deployment, DtypeSpec, GpuSpec, LayerGroup, ModelSpec, MoeFfn
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionGroup:
+    """Layers that share one mixer: how many the slowest and the fullest stage have."""
+
+    attention: Attention
+    stage_layers: Column
+    cache_layers: Column
+    kv_share: Column
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertGroup:
+    """Layers that share one MoE block, in the slowest stage; one expert's parameters."""
+
+    ffn: MoeFfn
+    stage_layers: Column
+    expert_parameters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """Layouts of one model on one accelerator. Columns are (layouts, 1), per accelerator where split."""
+
+    model: ModelSpec
+    gpu: GpuSpec
+    calibration: Calibration
+    deployments: tuple[Deployment, ...]
+    tp: Column
+    pp: Column
+    ep: Column
+    dp: Column
+    stage_layers: Column
+    moe_layers: Column
+    attention_parameters: Column
+    ffn_parameters: Column
+    router_parameters: Column
+    head_parameters: Column
+    weight_bytes: Column
+    attention_groups: tuple[AttentionGroup, ...]
+    expert_groups: tuple[ExpertGroup, ...]
+
+    @property
+    def gpus(self) -> Column:
+        """Accelerators of one replica, per layout. [GPUs]"""
+        return self.tp * self.pp * self.dp
+
+    @property
+    def kv(self) -> DtypeSpec:
+        """Storage type of the cache; all layouts share it."""
+        return self.deployments[0].kv
+
+
+def stage_patterns(pattern: Sequence[int], stages: int) -> list[Sequence[int]]:
+    """Cut layers into pipeline stages; what does not divide goes to stages before the last.
+
+    Examples
+    --------
+    >>> [len(stage) for stage in stage_patterns([0] * 61, 2)]
+    [31, 30]
+    """
+    base, rest = divmod(len(pattern), stages)
+    sizes = [base] * stages
+    for index in range(rest):
+        sizes[stages - 2 - index if stages > 1 else 0] += 1
+    edges = np.cumsum([0, *sizes])
+    return [pattern[edges[i] : edges[i + 1]] for i in range(stages)]
+
+
+def compile_replica(
+    model: ModelSpec, gpu: GpuSpec, calibration: Calibration, deployments: Sequence[Deployment]
+) -> Replica:
+    """Arrays of a model in several layouts that share dtypes, mode and allocation."""
+    counted = [layer_parameters(group, model.hidden_size) for group in model.groups]
+    cuts = [_Stages(model, counted, deployment) for deployment in deployments]
+
+    def column(values: Sequence[float]) -> Column:
+        return np.asarray(values, dtype=np.float64)[:, None]
+
+    tp = column([d.tp for d in deployments])
+    slow = np.asarray([cut.slowest for cut in cuts], dtype=np.float64)
+    full = np.asarray([cut.fullest for cut in cuts], dtype=np.float64)
+    shares = [_kv_share(group, tp) for group in model.groups]
+    heads = column([c.attention_heads for c in counted])[:, 0]
+    kv_share = np.concatenate(shares, axis=1)
+    attention = slow @ heads / tp[:, 0]
+    attention += (slow * kv_share) @ np.asarray([c.attention_kv for c in counted], dtype=np.float64)
+    attention += slow @ np.asarray([c.attention_whole for c in counted], dtype=np.float64)
+    return Replica(
+        model=model,
+        gpu=gpu,
+        calibration=calibration,
+        deployments=tuple(deployments),
+        tp=tp,
+        pp=column([d.pp for d in deployments]),
+        ep=column([d.ep for d in deployments]),
+        dp=column([d.dp for d in deployments]),
+        stage_layers=slow.sum(axis=1, keepdims=True),
+        moe_layers=slow @ np.asarray([[float(isinstance(g.ffn, MoeFfn))] for g in model.groups]),
+        attention_parameters=attention[:, None],
+        ffn_parameters=slow @ column([c.ffn for c in counted]) / tp,
+        router_parameters=slow @ column([c.router for c in counted]),
+        head_parameters=embedding_parameters(model) / tp,
+        weight_bytes=column([cut.weight_bytes for cut in cuts]),
+        attention_groups=tuple(
+            AttentionGroup(group.attention, slow[:, [i]], full[:, [i]], shares[i])
+            for i, group in enumerate(model.groups)
+            if group.attention is not None
+        ),
+        expert_groups=tuple(
+            ExpertGroup(group.ffn, slow[:, [i]], expert_parameters(group.ffn, model.hidden_size))
+            for i, group in enumerate(model.groups)
+            if isinstance(group.ffn, MoeFfn)
+        ),
+    )
+
+
+def _kv_share(group: LayerGroup, tp: Column) -> Column:
+    return np.ones_like(tp) if group.attention is None else np.asarray(group.attention.kv_share(tp))
+
+
+class _Stages:
+    """Layers per group of the slowest and the fullest stage, and the fullest stage's weights."""
+
+    def __init__(self, model: ModelSpec, counted: Sequence[LayerParameters], deployment: Deployment) -> None:
+        stages = stage_patterns(model.pattern, deployment.pp)
+        counts = [[stage.count(g) for g in range(len(model.groups))] for stage in stages]
+        weights = [
+            self._bytes(model, counted, deployment, count, first=i == 0, last=i == len(stages) - 1)
+            for i, count in enumerate(counts)
+        ]
+        fullest = int(np.argmax(weights))
+        self.slowest = max(counts, key=sum)
+        self.fullest = counts[fullest]
+        self.weight_bytes = weights[fullest]
+
+    @staticmethod
+    def _bytes(
+        model: ModelSpec,
+        counted: Sequence[LayerParameters],
+        deployment: Deployment,
+        layers: Sequence[int],
+        *,
+        first: bool,
+        last: bool,
+    ) -> float:
+        plan, tp, ranks = deployment.weights, deployment.tp, deployment.tp * deployment.dp
+        total = 0.0
+        for count, parameters, group in zip(layers, counted, model.groups, strict=True):
+            share = 1.0 if group.attention is None else float(np.asarray(group.attention.kv_share(float(tp))))
+            attention = (
+                parameters.attention_heads / tp + parameters.attention_kv * share + parameters.attention_whole
+            )
+            total += count * (
+                attention * plan.attention.value_bytes
+                + parameters.ffn / tp * plan.ffn.value_bytes
+                + parameters.experts / ranks * plan.experts.value_bytes
+                + (parameters.router + parameters.norms) * plan.other.value_bytes
+            )
+        table = embedding_parameters(model) / tp * plan.embedding.value_bytes
+        if first:
+            total += table + (model.position_values + model.extra_parameters / tp) * plan.other.value_bytes
+            total += model.resident_parameters * plan.other.value_bytes
+        if last and not (model.tied_embeddings and first):
+            total += table
+        return total

@@ -1,0 +1,1 @@
+"""Use cases, one function each. No SQL, no HTTP, no physics."""
