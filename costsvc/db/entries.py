@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from costsvc.engine.specs import DtypeSpec, GpuSpec, ModelSpec
+from costsvc.engine.specs import DtypeSpec, GpuSpec, MemoryRule, ModelSpec
 
 Market: TypeAlias = Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "reserved-6m", "owned"]
 Kind: TypeAlias = Literal["measured", "estimate", "vendor", "third-party", "derived"]
@@ -125,8 +125,8 @@ class ApiPrice:
 class Judgement:
     """One calibrated or assumed number.
 
-    `scope` narrows where it holds: keys among `gpu`, `generation`, `stack`, `dtype`; the entry with the
-    narrowest matching scope is used. `scatter_ratio` is the 10-90 half-width of its residuals, where measured.
+    `scope` narrows where it holds: keys among `gpu`, `generation`, `stack`, `architecture` (`dense`, `moe`) and
+    `dtype`; the entry with the narrowest matching scope is used. `scatter_ratio` is the 10-90 half-width of its residuals, where measured.
     """
 
     name: str
@@ -156,11 +156,18 @@ class WeightPlanEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackEntry:
-    """A serving stack and the pairs (arithmetic dtype of weights, GPU generation) it has no kernel for."""
+    """A serving stack: how it takes memory, and the pairs (weight dtype, GPU generation) it has no kernel for.
+
+    `memory_rule` says what `memory_utilization_share` is a share of (see `Calibration`); engines that reserve
+    the full length never evict; engines that free out-of-window blocks keep sliding layers at their window.
+    """
 
     id: str
     name: str
     aliases: tuple[str, ...]
+    memory_rule: MemoryRule
+    reserves_full_length: bool
+    frees_out_of_window: bool
     without_kernel: tuple[tuple[str, str], ...]
     source_id: str
 

@@ -22,7 +22,8 @@ LOGIT_BYTES = 4
 class MemoryBudget:
     """Terms of one accelerator of the fullest stage, per layout. [B]
 
-    `kv_bytes` is what is left for the cache and may be negative: then the weights alone do not fit.
+    `reserved_bytes` is what the stack leaves unused by its rule. `kv_bytes` is what is left for the cache and
+    may be negative: then the weights alone do not fit.
     """
 
     usable_bytes: Column
@@ -125,18 +126,24 @@ def memory_budget(replica: Replica) -> MemoryBudget:
     calibration = replica.calibration
     ones = np.ones_like(replica.tp)
     usable = replica.gpu.usable_memory_bytes * ones
-    offered = usable * calibration.memory_utilization_share
     activation = activation_bytes(replica)
     runtime = calibration.runtime_bytes * ones
     collective = np.where(replica.tp * replica.dp > 1, calibration.collective_buffer_bytes, 0.0)
+    taken = replica.weight_bytes + activation + runtime + collective
+    share = calibration.memory_utilization_share
+    kv = {
+        "of-total": usable * share - taken,
+        "of-free": (usable - taken) * share,
+        "static": usable * share - replica.weight_bytes,
+    }[calibration.memory_rule]
     return MemoryBudget(
         usable_bytes=usable,
-        reserved_bytes=usable - offered,
+        reserved_bytes=usable - taken - kv,
         weight_bytes=replica.weight_bytes,
         activation_bytes=activation,
         runtime_bytes=runtime,
         collective_bytes=collective,
-        kv_bytes=offered - replica.weight_bytes - activation - runtime - collective,
+        kv_bytes=kv,
     )
 
 

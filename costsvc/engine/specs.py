@@ -12,6 +12,7 @@ from costsvc.engine.attention import Attention
 
 Mode: TypeAlias = Literal["colocated", "disaggregated"]
 Allocation: TypeAlias = Literal["paged", "contiguous"]
+MemoryRule: TypeAlias = Literal["of-total", "of-free", "static"]
 Attribution: TypeAlias = Literal["marginal", "step", "pools"]
 
 
@@ -232,7 +233,9 @@ class MatrixEfficiency:
 class Calibration:
     """Judgements for one (accelerator, stack, dtype), resolved from `catalog/calibration`. No defaults here.
 
-    Shares are of a peak, in (0, 1]. `*_s` are seconds, `*_bytes` bytes per accelerator.
+    Shares are of a peak, in (0, 1]. `*_s` are seconds, `*_bytes` bytes per accelerator. `memory_rule` says what
+    `memory_utilization_share` is a share of: all memory, with everything inside (vLLM); what is free after
+    all else (TensorRT-LLM); or all memory, for weights and cache alone (SGLang).
     """
 
     gemm: Mapping[str, MatrixEfficiency]
@@ -263,6 +266,7 @@ class Calibration:
     max_sequences: float
     block_tokens: float
     resident_quantile_sigmas: float
+    memory_rule: MemoryRule
     reserves_full_length: bool
     frees_out_of_window: bool
     bands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))

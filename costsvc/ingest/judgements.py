@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from costsvc.db import entries
 from costsvc.ingest.entry import Count, Day, Slug, SourceFields, Strict, Text
 
-ScopeKey: TypeAlias = Literal["gpu", "generation", "stack", "dtype"]
+ScopeKey: TypeAlias = Literal["gpu", "generation", "stack", "architecture", "dtype"]
 Name: TypeAlias = Annotated[
     str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$", max_length=80)
 ]
