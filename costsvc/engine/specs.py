@@ -4,8 +4,7 @@ The catalog builds them (`db/snapshot.py`), tests build them by hand; nothing he
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from costsvc.engine.attention import Attention
@@ -269,4 +268,3 @@ class Calibration:
     memory_rule: MemoryRule
     reserves_full_length: bool
     frees_out_of_window: bool
-    bands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,119 @@
+"""Which judgement holds for an accelerator, a stack and a dtype: the narrowest scope that matches."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from types import MappingProxyType
+
+from costsvc.db.entries import Judgement, StackEntry
+from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency, WeightPlan
+from costsvc.errors import InvalidCatalogFile
+
+_NARROWNESS = {"gpu": 16, "stack": 8, "generation": 4, "architecture": 2, "dtype": 1}
+_KEPT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A calibration, and the judgements that it rests on."""
+
+    calibration: Calibration
+    used: tuple[Judgement, ...]
+
+
+class Judgements:
+    """All judgements of a catalog, by name and scope."""
+
+    def __init__(self, judgements: Iterable[Judgement]) -> None:
+        self._by_name: dict[str, list[Judgement]] = {}
+        for judgement in judgements:
+            self._by_name.setdefault(judgement.name, []).append(judgement)
+        self.calibration = lru_cache(maxsize=_KEPT)(self._calibration)
+
+    def find(self, name: str, scope: Mapping[str, str]) -> Judgement:
+        """The judgement of that name with the narrowest scope that holds.
+
+        Raises
+        ------
+        InvalidCatalogFile
+            No judgement of that name holds there: the catalog lacks a global one.
+        """
+        holding = [j for j in self._by_name.get(name, ()) if _holds(j, scope)]
+        if not holding:
+            raise InvalidCatalogFile("calibration", f"no judgement '{name}' holds for {dict(scope)}")
+        return max(holding, key=_narrowness)
+
+    def value(self, name: str) -> float:
+        """A judgement that holds everywhere."""
+        return self.find(name, {}).value
+
+    def _calibration(
+        self, gpu: GpuSpec, stack: StackEntry, architecture: str, plan: WeightPlan, kv: DtypeSpec
+    ) -> Resolved:
+        scope = {
+            "gpu": gpu.id,
+            "generation": gpu.generation,
+            "stack": stack.id,
+            "architecture": architecture,
+        }
+        used: dict[tuple[str, str], Judgement] = {}
+
+        def value(name: str, dtype: str = "") -> float:
+            found = self.find(name, {**scope, "dtype": dtype} if dtype else scope)
+            used[name, dtype] = found
+            return found.value
+
+        def matrices(kind: str) -> Mapping[str, MatrixEfficiency]:
+            return MappingProxyType(
+                {
+                    dtype: MatrixEfficiency(
+                        mfu_share=value(f"{kind}_mfu_share", dtype),
+                        mbu_share=value(f"{kind}_mbu_share", dtype),
+                        half_tokens=value(f"{kind}_half_tokens", dtype),
+                    )
+                    for dtype in _dtypes(gpu, plan)
+                }
+            )
+
+        plain = {
+            name: value(name)
+            for name in (field.name for field in fields(Calibration))
+            if name not in _NOT_PLAIN
+        }
+        calibration = Calibration(
+            gemm=matrices("gemm"),
+            moe=matrices("moe"),
+            attention_decode_mbu_share=MappingProxyType({kv.id: value("attention_decode_mbu_share", kv.id)}),
+            memory_rule=stack.memory_rule,
+            reserves_full_length=stack.reserves_full_length,
+            frees_out_of_window=stack.frees_out_of_window,
+            **plain,
+        )
+        return Resolved(calibration, tuple(used.values()))
+
+
+_NOT_PLAIN = frozenset(
+    {
+        "gemm",
+        "moe",
+        "attention_decode_mbu_share",
+        "memory_rule",
+        "reserves_full_length",
+        "frees_out_of_window",
+    }
+)
+
+
+def _dtypes(gpu: GpuSpec, plan: WeightPlan) -> tuple[str, ...]:
+    """Storage types a plan computes with, and the card's own 16-bit type, which weight-only products use."""
+    wide = "bf16" if "bf16" in gpu.dense_flops_per_s else "fp16"
+    stored = (plan.attention, plan.ffn, plan.experts, plan.embedding, plan.other)
+    return tuple(dict.fromkeys([wide, *(dtype.id for dtype in stored)]))
+
+
+def _holds(judgement: Judgement, scope: Mapping[str, str]) -> bool:
+    return all(scope.get(key) == wanted for key, wanted in judgement.scope)
+
+
+def _narrowness(judgement: Judgement) -> int:
+    return sum(_NARROWNESS[key] for key, _ in judgement.scope)
