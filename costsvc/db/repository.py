@@ -1,0 +1,210 @@
+"""Catalogs into and out of the database, by revision. With `keys` and `audit`, the only SQL."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine, func, insert, or_, select, text, update
+
+from costsvc.db.audit import AuditEntry, record
+from costsvc.db.engine import POSTGRESQL, reading, writing
+from costsvc.db.entries import CatalogContent
+from costsvc.db.integrity import refuse_contradictions
+from costsvc.db.rows import Row, Rows, content_hash, content_of, fingerprint, identity, rows_of
+from costsvc.db.tables import RevisionRow, Versioned
+from costsvc.errors import NotInCatalog, Unavailable
+
+_HOUSEKEEPING = frozenset({"row_id", "added_revision", "retired_revision"})
+# Both databases bound the number of parameters of one statement; 32,766 is SQLite's.
+_CHUNK = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """The revision that holds a catalog and the rows it took; all zero where nothing had changed."""
+
+    revision: int
+    added: int
+    changed: int
+    retired: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One state of the catalog, as recorded when it was stored."""
+
+    id: int
+    created_at: datetime
+    content_hash: str
+    author: str
+    note: str
+    rows_added: int
+    rows_changed: int
+    rows_retired: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What a table needs to hold new contents: rows to retire by number, rows to add."""
+
+    retired: list[int]
+    added: list[Row]
+    changed: int
+
+
+class CatalogRepository:
+    """The catalog's history in a database."""
+
+    def __init__(self, engine: Engine, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._engine = engine
+        self._now = now
+
+    def newest_revision(self) -> int | None:
+        """Number of the newest revision; None before the first. Cheap enough to ask each second."""
+        with reading(self._engine) as connection:
+            return _newest(connection)
+
+    def revisions(self, *, limit: int = 100) -> tuple[Revision, ...]:
+        """What was stored, the newest first."""
+        query = select(*RevisionRow.__table__.columns).order_by(RevisionRow.id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return tuple(Revision(**row) for row in connection.execute(query).mappings())
+
+    def load(self, revision: int | None = None) -> CatalogContent:
+        """The catalog as it was at a revision, or at the newest.
+
+        Raises
+        ------
+        NotInCatalog
+            There is no such revision.
+        Unavailable
+            No catalog was stored yet, or the database does not answer.
+        """
+        with reading(self._engine) as connection:
+            newest = _newest(connection)
+            wanted = newest if revision is None else revision
+            if newest is None or wanted is None:
+                raise Unavailable("The database holds no catalog yet. Load one: `costsvc catalog load`.")
+            if not 1 <= wanted <= newest:
+                nearest = min(max(wanted, 1), newest)
+                raise NotInCatalog(
+                    "revision", str(wanted), [str(nearest)], listed_at=f"revisions 1 to {newest}"
+                )
+            return content_of({table: _rows_at(connection, table, wanted) for table in _CATALOG_TABLES})
+
+    def store(self, content: CatalogContent, *, author: str, note: str) -> StoreResult:
+        """Make a catalog the newest revision, in one transaction; nothing happens where it already is.
+
+        Writers wait for one another, so each compares with the one before it.
+
+        Raises
+        ------
+        InvalidCatalogFile
+            The catalog contradicts itself.
+        """
+        rows = rows_of(content)
+        refuse_contradictions(content, rows)
+        with writing(self._engine) as connection:
+            _wait_for_other_writers(connection)
+            newest = _newest(connection)
+            differences = {table: _difference(connection, table, rows[table]) for table in rows}
+            changed = sum(difference.changed for difference in differences.values())
+            result = StoreResult(
+                revision=(newest or 0) + 1,
+                added=sum(len(difference.added) for difference in differences.values()) - changed,
+                changed=changed,
+                retired=sum(len(difference.retired) for difference in differences.values()) - changed,
+            )
+            if newest is not None and not (result.added or result.changed or result.retired):
+                return StoreResult(newest, 0, 0, 0)
+            self._record(connection, result, rows, author=author, note=note)
+            for table, difference in differences.items():
+                _apply(connection, table, difference, result.revision)
+            return result
+
+    def _record(
+        self, connection: Connection, result: StoreResult, rows: Rows, *, author: str, note: str
+    ) -> None:
+        counts = {
+            "rows_added": result.added,
+            "rows_changed": result.changed,
+            "rows_retired": result.retired,
+        }
+        at = self._now()
+        connection.execute(
+            insert(RevisionRow).values(
+                id=result.revision,
+                created_at=at,
+                content_hash=content_hash(rows),
+                author=author,
+                note=note,
+                **counts,
+            )
+        )
+        subject = f"revision {result.revision}"
+        record(
+            connection,
+            AuditEntry(at=at, actor=author, action="store catalog", subject=subject, after=counts),
+        )
+
+
+_CATALOG_TABLES: tuple[type[Versioned], ...] = tuple(Versioned.__subclasses__())
+
+
+def _newest(connection: Connection) -> int | None:
+    return connection.scalar(select(func.max(RevisionRow.id)))
+
+
+def _wait_for_other_writers(connection: Connection) -> None:
+    """On PostgreSQL; SQLite's transaction holds the one write lock from its first statement."""
+    if connection.dialect.name == POSTGRESQL:
+        # Conflicts with itself and lets readers pass.
+        connection.execute(text("LOCK TABLE revision IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _contents(table: type[Versioned]) -> list[Any]:
+    return [column for column in table.__table__.columns if column.name not in _HOUSEKEEPING]
+
+
+def _rows_at(connection: Connection, table: type[Versioned], revision: int) -> list[Row]:
+    query = select(*_contents(table)).where(
+        table.added_revision <= revision,
+        or_(table.retired_revision.is_(None), table.retired_revision > revision),
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _difference(connection: Connection, table: type[Versioned], rows: Sequence[Row]) -> _Difference:
+    """Compared as multisets: rows that repeat are kept as often as they are given."""
+    query = select(table.row_id, *_contents(table)).where(table.retired_revision.is_(None))
+    there: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    for stored in connection.execute(query).mappings():
+        row = {name: stored[name] for name in stored if name != "row_id"}
+        there.setdefault(fingerprint(row), []).append((stored["row_id"], identity(table, row)))
+    added = [row for row in rows if not _taken(there, fingerprint(row))]
+    retired = [kept for same in there.values() for kept in same]
+    gone = Counter(name for _, name in retired)
+    come = Counter(identity(table, row) for row in added)
+    return _Difference([number for number, _ in retired], added, (gone & come).total())
+
+
+def _taken(there: dict[str, list[tuple[int, tuple[str, ...]]]], text: str) -> bool:
+    """Whether one more row of this text is stored; it is then no longer offered to the next."""
+    if same := there.get(text):
+        same.pop()
+        return True
+    return False
+
+
+def _apply(connection: Connection, table: type[Versioned], difference: _Difference, revision: int) -> None:
+    """Retire first: a changed row's place must be free before its successor takes it."""
+    for numbers in _chunks(difference.retired):
+        connection.execute(update(table).where(table.row_id.in_(numbers)).values(retired_revision=revision))
+    for rows in _chunks(difference.added):
+        connection.execute(insert(table), [{**row, "added_revision": revision} for row in rows])
+
+
+def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK))
