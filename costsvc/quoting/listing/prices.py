@@ -88,8 +88,7 @@ def list_prices(catalog: Catalog, wanted: PriceFilter, today: date) -> list[Pric
 
 def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
     """One offer with its history."""
-    offers = Index("price", ((offer.id, (), offer) for offer in catalog.content.offers), listed_at="/prices")
-    offer = offers.find(id)
+    offer = find_offer(catalog, id)
     current = price_in_force(offer, day)
     return PriceDetail(
         id=offer.id,
@@ -113,6 +112,12 @@ def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
         ),
         sources=sources(catalog, (price.source_id for price in offer.prices)),
     )
+
+
+def find_offer(catalog: Catalog, id: str) -> Offer:
+    """An offer by id, or the nearest ids."""
+    offers = Index("offer", ((offer.id, (), offer) for offer in catalog.content.offers), listed_at="/prices")
+    return offers.find(id)
 
 
 def _price_row(offer: Offer, day: date) -> PriceRow | None:
