@@ -7,6 +7,7 @@ CostsvcError
 ├── NotInCatalog            no such id; the nearest ids are named
 │   └── Ambiguous           a spelling that means several ids; the candidates are named
 ├── Infeasible              the request is valid, but no price exists for it
+│   ├── ContextTooLong      the context is beyond the model's maximum
 │   ├── DoesNotFit          weights plus one sequence do not fit the memory
 │   ├── SloUnreachable      no deployment meets the latency objective
 │   ├── UnsupportedLayout   the parallelism does not divide the model, or the card lacks a kernel
@@ -63,11 +64,15 @@ class RepeatedParameter(InvalidRequest):
 class NotInCatalog(CostsvcError):
     """An id or alias that the catalog does not hold."""
 
-    def __init__(self, what: str, wanted: str, nearest: Sequence[str], *, listed_at: str | None = None) -> None:
+    def __init__(
+        self, what: str, wanted: str, nearest: Sequence[str], *, listed_at: str | None = None
+    ) -> None:
         hint = f"Nearest: {', '.join(nearest)}." if nearest else "Nothing in the catalog is close to it."
         where = f" See {listed_at} for all of them." if listed_at else ""
         super().__init__(
-            f"No {what} '{wanted}' in the catalog. {hint}{where}", field=what, details={"nearest": list(nearest)}
+            f"No {what} '{wanted}' in the catalog. {hint}{where}",
+            field=what,
+            details={"nearest": list(nearest)},
         )
 
 
@@ -85,6 +90,10 @@ class Ambiguous(NotInCatalog):
 
 class Infeasible(CostsvcError):
     """The request is valid, but no price exists for it."""
+
+
+class ContextTooLong(Infeasible):
+    """The context is longer than the model was made for."""
 
 
 class DoesNotFit(Infeasible):
@@ -106,7 +115,9 @@ class NoPriceInForce(Infeasible):
 class InvalidCatalogFile(CostsvcError):
     """A catalog file that was refused; nothing of it was loaded."""
 
-    def __init__(self, path: str, complaint: str, *, line: int | None = None, field: str | None = None) -> None:
+    def __init__(
+        self, path: str, complaint: str, *, line: int | None = None, field: str | None = None
+    ) -> None:
         place = f"{path}:{line}" if line is not None else path
         subject = f"field '{field}': " if field else ""
         super().__init__(f"{place}: {subject}{complaint}", field=field, details={"path": path, "line": line})

@@ -28,7 +28,9 @@ def roof_s(compute_s: Floats, memory_s: Floats) -> Floats:
     return np.hypot(compute_s, memory_s)
 
 
-def matrix_efficiency(calibration: Calibration, gpu: GpuSpec, dtype: DtypeSpec, experts: bool) -> MatrixEfficiency:
+def matrix_efficiency(
+    calibration: Calibration, gpu: GpuSpec, dtype: DtypeSpec, experts: bool
+) -> MatrixEfficiency:
     """Shares for a weight dtype; without matrix units for it the weights are widened on the fly.
 
     A weight-only product reads few bytes but computes at the 16-bit peak, at a share of its efficiency.

@@ -3,6 +3,7 @@ r"""From seconds to separate prices: who pays for what is a named choice, and ev
 All prices here are accelerator-seconds per token of a saturated deployment; money is one factor on them.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from costsvc.engine.units import SECONDS_PER_HOUR
 NODES = 12
 RELATIVE_STEP = 1e-3
 RENT_STEP = 1e-3
+WHOLE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +100,18 @@ def step_prices(
     return _conserving(prices, tokens, cost_gpu_s)
 
 
-def context_rent_gpu_s(
+def context_rent_gpus_per_byte(
     replica: Replica, lengths: Lengths, objectives: Objectives, utilization_share: float, state: SteadyState
 ) -> float:
-    r"""Rent of one byte of cache memory for one second, :math:`g \, \partial \ln X / \partial M`.
+    r"""Rent of cache memory, :math:`\frac{g}{d} \, \partial \ln X / \partial M`.
 
-    The accelerator-seconds not sold because the byte was taken; 0 where memory does not bind.
+    The accelerators whose work is not sold because a byte is taken on each accelerator of one of the `dp`
+    ranks; 0 where memory does not bind.
 
     Returns
     -------
     float
-        [accelerator-second / (B s)], per byte on each accelerator of the replica.
+        [accelerators/B]
     """
     if state.limits["memory"][0, 0] > state.sequences[0, 0] * (1 + RENT_STEP):
         return 0.0
@@ -116,7 +119,7 @@ def context_rent_gpu_s(
     extra /= float(replica.dp[0, 0])
     more = solve(replica, lengths, objectives, utilization_share, extra_kv_bytes=extra)
     gain = float(np.log(more.requests_per_s[0, 0] / state.requests_per_s[0, 0]))
-    return max(gain, 0.0) / extra
+    return max(gain, 0.0) / extra * float(replica.gpus[0, 0] / replica.dp[0, 0])
 
 
 def cached_token_bytes(replica: Replica, lengths: Lengths) -> float:
@@ -164,24 +167,36 @@ def load_multiplier(utilization_share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Whole replicas for an offered rate."""
+    """Whole replicas of each pool for an offered rate; `prefill_replicas` is 0 where one pool does both.
+
+    `multiplier_ratio` is the fleet's cost over what its carried load would cost saturated. [1]
+    """
 
     replicas: int
+    prefill_replicas: int
     multiplier_ratio: float
     idle_share: float
 
 
-def fleet(offered_rps: float, replica_rps: float, utilization_share: float) -> Fleet:
-    """Replicas that carry a rate with headroom, and the fleet's cost over its load's saturated cost.
+def fleet(offered_rps: float, replica_rps: float, utilization_share: float, prefill_s: float = 0.0) -> Fleet:
+    """Size both pools for a rate, with `1 - utilization_share` as headroom.
+
+    Parameters
+    ----------
+    replica_rps : float
+        Saturated rate of one (decode) replica. [requests/s]
+    prefill_s : float
+        Time of the prefill pool for one prompt. [s]
 
     Examples
     --------
     >>> fleet(10.0, 4.0, 0.8)
-    Fleet(replicas=4, multiplier_ratio=1.6, idle_share=0.375)
+    Fleet(replicas=4, prefill_replicas=0, multiplier_ratio=1.6, idle_share=0.375)
     """
-    replicas = max(int(np.ceil(offered_rps / (replica_rps * utilization_share) - 1e-9)), 1)
-    ratio = replicas * replica_rps / offered_rps
-    return Fleet(replicas=replicas, multiplier_ratio=ratio, idle_share=1.0 - 1.0 / ratio)
+    busy = offered_rps / replica_rps, offered_rps * prefill_s
+    needed = [max(math.ceil(work / utilization_share - WHOLE), 1) if work else 0 for work in busy]
+    ratio = sum(needed) / sum(busy)
+    return Fleet(needed[0], needed[1], ratio, idle_share=1.0 - 1.0 / ratio)
 
 
 def gpu_second_usd(usd_per_gpu_hour: float) -> float:
@@ -211,6 +226,12 @@ def _conserving(prices: NDArray[np.float64], tokens: NDArray[np.float64], cost_g
     scale = cost_gpu_s / attributed
     uncached, cached, output = (float(price * scale) for price in prices)
     return TokenPrices(uncached, cached, output, residual_share=attributed / cost_gpu_s - 1.0)
+
+
+def prefill_gpu_s(replica: Replica, lengths: Lengths, state: SteadyState) -> float:
+    """Prefill's part of one request by the `step` attribution. [accelerator-second]"""
+    bills = _pool_bills if _is_split(replica) else _shapley_bills
+    return bills(replica, lengths, state)[1]
 
 
 def _is_split(replica: Replica) -> bool:
@@ -274,4 +295,3 @@ def _gauss_legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def _first(value: object) -> float:
     return float(np.asarray(value).ravel()[0])
-

@@ -59,7 +59,9 @@ def extrapolations(
             f"{context_tokens:,.0f} tokens of context; the longest measured on {generation} has {longest:,.0f}"
         )
     if gpus > region.most_gpus:
-        reasons.append(f"{gpus} GPUs in a replica; the most measured on {generation} is {region.most_gpus:.0f}")
+        reasons.append(
+            f"{gpus} GPUs in a replica; the most measured on {generation} is {region.most_gpus:.0f}"
+        )
     if cached_tokens > 0:
         reasons.append("cached input; the bands were measured without prefix hits")
     return tuple(reasons)

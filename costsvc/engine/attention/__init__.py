@@ -12,7 +12,12 @@ from costsvc.engine.attention.latent import CompressedAttention, LatentAttention
 from costsvc.engine.attention.recurrent import RecurrentState
 
 Attention: TypeAlias = (
-    FullAttention | SlidingAttention | ChunkedAttention | LatentAttention | CompressedAttention | RecurrentState
+    FullAttention
+    | SlidingAttention
+    | ChunkedAttention
+    | LatentAttention
+    | CompressedAttention
+    | RecurrentState
 )
 
 __all__ = [

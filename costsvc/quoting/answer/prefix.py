@@ -1,0 +1,132 @@
+"""What prefix caching saves, what context costs to keep, and for how long keeping pays."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.memory import Lengths
+from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_gpu_s
+from costsvc.engine.serving import SteadyState, solve
+from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
+from costsvc.quoting.answer.plain import Section, number, number_exact
+from costsvc.quoting.bill import Bill, token_prices
+from costsvc.quoting.choice import Choice
+from costsvc.quoting.money import money
+from costsvc.quoting.scenario import Scenario
+
+TIERS = ("dram", "nvme", "object")
+THOUSAND_TOKENS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The chosen layout at some hit rate."""
+
+    lengths: Lengths
+    state: SteadyState
+    cost_gpu_s: float
+    prefill_gpu_s: float
+
+
+def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: Bill) -> Section:
+    """Savings against no cache at all hits; an example, labelled, where the request names no hits."""
+    if not choice.deployment.kv_cache:
+        return {"hit_rate": 0.0, "note": "kv_cache=off keeps nothing that could be found again"}
+    prompt = number_exact(choice.lengths.prompt)
+    hits = number_exact(choice.lengths.cached)
+    example = hits == 0 and scenario.sharing is None
+    without = _case(scenario, choice, prompt, 0.0)
+    if example:
+        share = catalog.judgements.value("example_hit_share")
+        cached = _case(scenario, choice, prompt, share * prompt)
+        prices = token_prices(scenario, choice, cached.lengths, cached.state)
+    else:
+        cost = number_exact(choice.state.request_gpu_s)
+        prefill = prefill_gpu_s(choice.replica, choice.lengths, choice.state)
+        cached = _Case(choice.lengths, choice.state, cost, prefill)
+        prices = bill.tokens
+    section: Section = {
+        "hit_rate": number(hits / prompt),
+        "example": example,
+        "example_hit_rate": number(number_exact(cached.lengths.cached) / prompt) if example else None,
+        "note": "the request names no shared prefix; savings are what it would save at the example hit rate"
+        if example
+        else "savings are against the same deployment without prefix hits",
+    }
+    section |= _savings(scenario, bill, without, cached)
+    if choice.prefix is not None:
+        section["retention_s"] = number(min(choice.prefix.retention_s, 1e9))
+        section["idle_kv_bytes_per_gpu"] = number(choice.prefix.idle_bytes)
+        section["shared_prefix_tokens"] = number(choice.prefix.shared_tokens)
+    section["break_even_retention_s"] = _retention(catalog, choice, bill, prices)
+    return section
+
+
+def rent_section(choice: Choice, bill: Bill) -> Section:
+    """Rent of context in memory, and what more of it costs all users together."""
+    usd_per_token_s = bill.rent_gpus_per_byte * bill.token_bytes * bill.gpu_second_usd * bill.load_multiplier
+    thousand = usd_per_token_s * THOUSAND_TOKENS * SECONDS_PER_HOUR
+    lost = bill.rent_gpus_per_byte * bill.token_bytes * THOUSAND_TOKENS / choice.deployment.gpus
+    return {
+        "usd_per_1000_tokens_hour": money(thousand),
+        "memory_binds": bill.rent_gpus_per_byte > 0,
+        "kv_bytes_per_token_per_gpu": number(bill.token_bytes),
+        "opportunity": {
+            "requests_per_s_lost_per_1000_live_tokens": number(lost * choice.state.requests_per_s),
+            "usd_per_month_per_1000_live_tokens": money(thousand * HOURS_PER_MONTH),
+        },
+    }
+
+
+def _case(scenario: Scenario, choice: Choice, prompt: float, cached: float) -> _Case:
+    lengths = replace(
+        choice.lengths,
+        uncached=np.asarray([prompt - cached]),
+        cached=np.asarray([cached]),
+        shared=np.asarray([0.0]),
+    )
+    state = solve(choice.replica, lengths, choice.objectives, scenario.utilization_share)
+    return _Case(
+        lengths,
+        state,
+        number_exact(state.request_gpu_s),
+        prefill_gpu_s(choice.replica, lengths, state),
+    )
+
+
+def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> Section:
+    saved_gpu_s = without.cost_gpu_s - cached.cost_gpu_s
+    rate = scenario.request.rps or number_exact(cached.state.requests_per_s) * scenario.utilization_share
+    monthly = saved_gpu_s * bill.factor * rate * HOURS_PER_MONTH * SECONDS_PER_HOUR
+    per = "at the offered rate" if scenario.request.rps else "per replica"
+    return {
+        "savings": {
+            "usd_per_request": money(saved_gpu_s * bill.factor),
+            "usd_per_month": money(monthly),
+            "per": per,
+            "share_of_bill": number(saved_gpu_s / without.cost_gpu_s),
+            "share_of_prefill": number(1.0 - cached.prefill_gpu_s / without.prefill_gpu_s),
+            "ttft_ms_change": number((cached.state.loop.ttft_s - without.state.loop.ttft_s) * MS_PER_S),
+            "extra_concurrency": number(cached.state.sequences - without.state.sequences),
+        }
+    }
+
+
+def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices) -> Section:
+    """Break-even interval by tier; null is unbounded, because the tier's rent is zero."""
+    second_usd = bill.gpu_second_usd * bill.load_multiplier
+    saved = (prices.uncached - prices.cached) * second_usd
+    here = break_even_retention_s(saved, 0.0, bill.rent_gpus_per_byte * bill.token_bytes * second_usd)
+    section: Section = {"hbm": None if here is None else number(here)}
+    ranks = choice.deployment.tp * choice.deployment.pp
+    month_s = HOURS_PER_MONTH * SECONDS_PER_HOUR
+    for tier in TIERS:
+        rate = catalog.judgements.value(f"{tier}_bytes_per_s")
+        monthly = catalog.judgements.value(f"{tier}_usd_per_gb_month")
+        load = bill.token_bytes / rate * ranks * second_usd
+        rent = monthly / month_s * bill.token_bytes * ranks / GIGA
+        kept = break_even_retention_s(saved, load, rent)
+        section[tier] = None if kept is None else number(kept)
+    section["null_means"] = "unbounded: the tier's rent is zero"
+    return section

@@ -1,0 +1,148 @@
+"""What runs: request as understood, deployment, concurrency, memory, latency, throughput."""
+
+from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
+from costsvc.engine.serving import BOUNDS
+from costsvc.engine.units import MS_PER_S
+from costsvc.quoting.answer.plain import Section, number, number_exact, whole
+from costsvc.quoting.choice import Choice
+from costsvc.quoting.scenario import Scenario
+
+
+def request_section(scenario: Scenario, choice: Choice) -> Section:
+    """The request with every default in place; `defaults` names what was not given."""
+    request, lengths, objectives = scenario.request, choice.lengths, choice.objectives
+    understood: Section = {
+        "model": scenario.model.id,
+        "gpu": scenario.gpu.id,
+        "ctx": whole(scenario.traffic.context_limit_tokens),
+        "input_tokens": number(lengths.prompt),
+        "cached_input_tokens": number(lengths.cached),
+        "output_tokens": number(lengths.output),
+        "input_cv": number(lengths.input_cv),
+        "output_cv": number(lengths.output_cv),
+        "weights": scenario.weights.id,
+        "kv": scenario.kv.id,
+        "stack": scenario.stack.id,
+        "mode": request.mode,
+        "allocation": request.allocation,
+        "kv_cache": "on" if request.kv_cache else "off",
+        "slo": request.slo,
+        "tpot_ms": None if objectives.tpot_s is None else number(objectives.tpot_s * MS_PER_S),
+        "ttft_ms": None if objectives.ttft_s is None else number(objectives.ttft_s * MS_PER_S),
+        "rps": request.rps,
+        "utilization": number(scenario.utilization_share),
+        "margin": number(request.margin),
+        "market": request.market,
+        "provider": request.provider,
+        "region": request.region,
+        "currency": request.currency,
+        "attribution": request.attribution,
+        "as_of": scenario.as_of.isoformat(),
+    }
+    if scenario.sharing is not None:
+        understood["prefix_tokens"] = number(scenario.sharing.system_tokens)
+        understood["prefix_share"] = number(scenario.sharing.system_share)
+        understood["turns"] = number(scenario.sharing.turns)
+        understood["think_s"] = number(scenario.sharing.think_s)
+    given = request.model_fields_set
+    understood["defaults"] = [
+        name for name in understood if name in type(request).model_fields and name not in given
+    ]
+    return understood
+
+
+def deployment_section(scenario: Scenario, choice: Choice) -> Section:
+    """The layout of one replica and how it was chosen."""
+    layout = choice.deployment
+    section: Section = {
+        "gpu": scenario.gpu.id,
+        "gpus": layout.gpus,
+        "tp": layout.tp,
+        "pp": layout.pp,
+        "dp": layout.dp,
+        "ep": layout.ep,
+        "mode": layout.mode,
+        "weights": layout.weights.id,
+        "kv": layout.kv.id,
+        "stack": scenario.stack.id,
+        "allocation": layout.allocation,
+        "kv_cache": "on" if layout.kv_cache else "off",
+        "chosen": f"cheapest of {choice.feasible} feasible among {choice.considered} possible layouts",
+    }
+    if layout.mode == "disaggregated":
+        section["prefill_replicas_per_decode_replica"] = number(choice.state.prefill_replicas)
+    return section
+
+
+def concurrency_section(choice: Choice) -> Section:
+    """How many sequences run in one replica, and which bound says so."""
+    state = choice.state
+    return {
+        "limit": max(int(number_exact(state.sequences) + 1e-9), 1),
+        "mean_sequences": number(state.sequences),
+        "bound": BOUNDS[int(state.bound.ravel()[0])],
+        "limits": {name: number(limit) for name, limit in state.limits.items()},
+    }
+
+
+def memory_section(scenario: Scenario, choice: Choice) -> Section:
+    """Bytes of one GPU of the fullest stage, and the cache of one sequence."""
+    replica, lengths = choice.replica, choice.lengths
+    budget = memory_budget(replica)
+    model, kv = scenario.model.spec, scenario.kv
+    context = scenario.traffic.context_limit_tokens
+    resident = lengths.resident
+    section: Section = {
+        "label_bytes": whole(scenario.gpu.spec.memory_bytes),
+        "usable_bytes": whole(budget.usable_bytes),
+        "weights_bytes": whole(budget.weight_bytes),
+        "activation_bytes": whole(budget.activation_bytes),
+        "runtime_bytes": whole(budget.runtime_bytes),
+        "collective_bytes": whole(budget.collective_bytes),
+        "left_unused_by_rule_bytes": whole(budget.reserved_bytes),
+        "kv_budget_bytes": whole(budget.kv_bytes),
+        "kv_sequence_bytes": whole(sequence_bytes(replica, context)),
+        "kv_resident_sequence_bytes": whole(sequence_bytes(replica, resident)),
+        "kv_share_of_usable": number(budget.kv_bytes / budget.usable_bytes),
+        "model_kv_bytes_per_sequence": whole(kv_cache_bytes(model, context, kv.value_bytes)),
+        "model_kv_bytes_per_token": number(kv_cache_bytes(model, context, kv.value_bytes) / context),
+        "resident_tokens_per_sequence": number(resident),
+    }
+    if choice.deployment.allocation == "contiguous":
+        section["wasted_share"] = number(wasted_share(context, resident))
+    else:
+        half_block = replica.calibration.block_tokens / 2
+        section["wasted_share"] = number(wasted_share(resident + half_block, resident))
+    return section
+
+
+def latency_section(choice: Choice) -> Section:
+    """Mean latencies; TTFT both on an idle replica and at the utilization sold."""
+    loop, lengths = choice.state.loop, choice.lengths
+    whole_s = loop.ttft_s + lengths.output * loop.step_s
+    return {
+        "tpot_ms": number(loop.step_s * MS_PER_S),
+        "ttft_ms": number(loop.ttft_s * MS_PER_S),
+        "ttft_unloaded_ms": number(loop.ttft_unloaded_s * MS_PER_S),
+        "request_ms": number(whole_s * MS_PER_S),
+        "decode_step_ms": number(loop.decode_step_s * MS_PER_S),
+        "mixed_step_ms": number(loop.mixed_step_s * MS_PER_S),
+        "mixed_steps_share": number(loop.mixed_share),
+        "queue": "M/D/1 on the prefill slot at the stated utilization, at most half the running sequences",
+    }
+
+
+def throughput_section(scenario: Scenario, choice: Choice) -> Section:
+    """Saturated rates of one replica, and what is carried at the utilization sold."""
+    state, lengths = choice.state, choice.lengths
+    rate = state.requests_per_s
+    return {
+        "requests_per_s": number(rate),
+        "input_tok_s": number(rate * lengths.prompt),
+        "output_tok_s": number(rate * lengths.output),
+        "output_tok_s_per_user": number(1.0 / state.loop.step_s),
+        "output_tok_s_per_gpu": number(rate * lengths.output / choice.deployment.gpus),
+        "carried_requests_per_s": number(rate * scenario.utilization_share)
+        if scenario.request.rps is None
+        else number(scenario.request.rps),
+    }

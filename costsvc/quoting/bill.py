@@ -1,0 +1,91 @@
+"""The money of a chosen deployment: prices per token class, the request's cost, the fleet."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from costsvc.engine.memory import Lengths
+from costsvc.engine.pricing import (
+    Fleet,
+    TokenPrices,
+    cached_token_bytes,
+    context_rent_gpus_per_byte,
+    fleet,
+    load_multiplier,
+    marginal_prices,
+    step_prices,
+)
+from costsvc.engine.serving import SteadyState
+from costsvc.engine.units import SECONDS_PER_HOUR
+from costsvc.quoting.choice import Choice
+from costsvc.quoting.gpu_price import GpuPrice
+from costsvc.quoting.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """Prices and costs, in accelerator-seconds and USD.
+
+    `factor` turns accelerator-seconds of a saturated deployment into what is charged:
+    price of a second x load multiplier x (1 + margin). [USD/accelerator-second]
+    """
+
+    gpu_second_usd: float
+    load_multiplier: float
+    factor: float
+    request_gpu_s: float
+    tokens: TokenPrices
+    fleet: Fleet | None
+    rent_gpus_per_byte: float
+    token_bytes: float
+    fx_rate: Decimal
+
+    @property
+    def request_usd(self) -> float:
+        """What one request is charged. [USD]"""
+        return self.request_gpu_s * self.factor
+
+
+def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice) -> Bill:
+    """Attribute the cost of one request and put money on it."""
+    request, state = scenario.request, choice.state
+    cost_gpu_s = float(state.request_gpu_s[0, 0])
+    sized = _fleet(scenario, state)
+    multiplier = sized.multiplier_ratio if sized else load_multiplier(scenario.utilization_share)
+    second_usd = float(price.usd_per_gpu_hour) / SECONDS_PER_HOUR
+    return Bill(
+        gpu_second_usd=second_usd,
+        load_multiplier=multiplier,
+        factor=second_usd * multiplier * (1.0 + request.margin),
+        request_gpu_s=cost_gpu_s,
+        tokens=token_prices(scenario, choice, choice.lengths, state),
+        fleet=sized,
+        rent_gpus_per_byte=context_rent_gpus_per_byte(
+            choice.replica, choice.lengths, choice.objectives, scenario.utilization_share, state
+        ),
+        token_bytes=cached_token_bytes(choice.replica, choice.lengths),
+        fx_rate=request.fx_rate or Decimal(1),
+    )
+
+
+def token_prices(scenario: Scenario, choice: Choice, lengths: Lengths, state: SteadyState) -> TokenPrices:
+    """Prices per token under the asked attribution. [accelerator-second/token]"""
+    cost_gpu_s = float(state.request_gpu_s[0, 0])
+    if scenario.request.attribution == "marginal":
+        return marginal_prices(
+            choice.replica, lengths, choice.objectives, scenario.utilization_share, cost_gpu_s
+        )
+    pools = scenario.request.attribution == "pools"
+    return step_prices(choice.replica, lengths, state, cost_gpu_s, pools=pools)
+
+
+def _fleet(scenario: Scenario, state: SteadyState) -> Fleet | None:
+    if scenario.request.rps is None:
+        return None
+    return fleet(
+        scenario.request.rps,
+        float(state.requests_per_s[0, 0]),
+        scenario.utilization_share,
+        float(np.ravel(state.loop.prefill_s)[0]),
+    )

@@ -1,0 +1,188 @@
+"""The cheapest feasible deployment, or the reason why there is none and what would help."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from costsvc.engine.layouts import Wanted, possible_layouts
+from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
+from costsvc.engine.prefix import PrefixState, solve_with_prefix_cache
+from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.serving import SteadyState, lengths_of, run_loop, solve
+from costsvc.engine.specs import Deployment, Objectives
+from costsvc.engine.units import GIGA, MS_PER_S
+from costsvc.errors import DoesNotFit, SloUnreachable
+from costsvc.quoting.scenario import Scenario
+
+PREFIX_FINALISTS = 3
+RELAXED_BY = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One layout, solved. `feasible` of `considered` layouts were."""
+
+    replica: Replica
+    lengths: Lengths
+    objectives: Objectives
+    state: SteadyState
+    prefix: PrefixState | None
+    considered: int
+    feasible: int
+    warnings: tuple[str, ...]
+
+    @property
+    def deployment(self) -> Deployment:
+        """The layout."""
+        return self.replica.deployments[0]
+
+
+def choose(scenario: Scenario) -> Choice:
+    """Search all possible layouts for the least accelerator-seconds per request.
+
+    Raises
+    ------
+    UnsupportedLayout, DoesNotFit, SloUnreachable
+        No layout divides the model, holds one sequence, or meets the objectives.
+    """
+    layouts = _layouts(scenario, scenario.wanted)
+    lengths = lengths_of(scenario.traffic)
+    every = _compiled(scenario, layouts)
+    objectives: Objectives = scenario.objectives
+    warnings: tuple[str, ...] = ()
+    state = solve(every, lengths, objectives, scenario.utilization_share)
+    fits = ~np.isnan(state.limits["memory"][:, 0])
+    if not fits.any():
+        raise does_not_fit(scenario, every)
+    if np.isnan(state.sequences).all():
+        objectives, warnings = _relaxed(scenario, every, lengths, fits)
+        state = solve(every, lengths, objectives, scenario.utilization_share)
+    order = [int(index) for index in np.argsort(state.request_gpu_s[:, 0], kind="stable")]
+    feasible = int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
+    finalists = [layouts[index] for index in order[: min(feasible, PREFIX_FINALISTS)]]
+    best = _best(scenario, finalists, lengths, objectives)
+    return replace(best, considered=len(layouts), feasible=feasible, warnings=warnings)
+
+
+def _layouts(scenario: Scenario, wanted: Wanted) -> list[Deployment]:
+    calibration = scenario.resolved.calibration
+    return possible_layouts(scenario.model.spec, scenario.gpu.spec, calibration, scenario.base, wanted)
+
+
+def _compiled(scenario: Scenario, layouts: Sequence[Deployment]) -> Replica:
+    return compile_replica(scenario.model.spec, scenario.gpu.spec, scenario.resolved.calibration, layouts)
+
+
+def _best(
+    scenario: Scenario, finalists: Sequence[Deployment], lengths: Lengths, objectives: Objectives
+) -> Choice:
+    """The cheapest finalist; with a sharing profile each is solved with its prefix cache."""
+    if scenario.sharing is None:
+        finalists = finalists[:1]
+    solved = [_solved(scenario, layout, lengths, objectives) for layout in finalists]
+    return min(solved, key=lambda choice: float(choice.state.request_gpu_s[0, 0]))
+
+
+def _solved(scenario: Scenario, layout: Deployment, lengths: Lengths, objectives: Objectives) -> Choice:
+    replica, prefix = _compiled(scenario, [layout]), None
+    if scenario.sharing is None:
+        state = solve(replica, lengths, objectives, scenario.utilization_share)
+    else:
+        prefix = solve_with_prefix_cache(
+            replica, lengths, objectives, scenario.utilization_share, scenario.sharing
+        )
+        state, lengths = prefix.state, prefix.lengths
+    return Choice(
+        replica=replica,
+        lengths=lengths,
+        objectives=objectives,
+        state=state,
+        prefix=prefix,
+        considered=1,
+        feasible=1,
+        warnings=(),
+    )
+
+
+def _relaxed(
+    scenario: Scenario, every: Replica, lengths: Lengths, fits: np.ndarray
+) -> tuple[Objectives, tuple[str, ...]]:
+    """The nearest objective that some layout reaches, where it was only assumed."""
+    alone = run_loop(
+        every, lengths, np.minimum(1.0, solve_ceiling(every, lengths)), scenario.utilization_share
+    )
+    fastest_s = float(np.nanmin(np.where(fits[:, None], alone.step_s, np.nan)))
+    soonest_s = float(np.nanmin(np.where(fits[:, None], alone.ttft_s, np.nan)))
+    if scenario.objectives_were_asked:
+        raise _unreachable(scenario, fastest_s, soonest_s)
+    assert scenario.objectives.tpot_s is not None  # noqa: S101 - only an assumed objective gets here
+    relaxed_s = fastest_s * (1 + RELAXED_BY)
+    warning = (
+        f"No layout reaches the assumed TPOT of {scenario.objectives.tpot_s * MS_PER_S:g} ms; this quote is for "
+        f"{relaxed_s * MS_PER_S:.1f} ms, the nearest that one reaches. Give tpot_ms or slo to say what you need."
+    )
+    return replace(scenario.objectives, tpot_s=relaxed_s), (warning,)
+
+
+def solve_ceiling(replica: Replica, lengths: Lengths) -> np.ndarray:
+    """Concurrency without objectives, per layout. [sequences]"""
+    return solve(replica, lengths, Objectives(), 1.0).sequences
+
+
+def _unreachable(scenario: Scenario, fastest_s: float, soonest_s: float) -> SloUnreachable:
+    tpot, ttft = scenario.objectives.tpot_s, scenario.objectives.ttft_s
+    asked = " and ".join(
+        f"{name} <= {limit * MS_PER_S:g} ms"
+        for name, limit in (("TPOT", tpot), ("TTFT", ttft))
+        if limit is not None
+    )
+    return SloUnreachable(
+        f"No layout of {scenario.model.name} on {scenario.gpu.name} meets {asked}, even with one sequence: the "
+        f"fastest gives a TPOT of {fastest_s * MS_PER_S:.1f} ms, the soonest a TTFT of {soonest_s * MS_PER_S:.0f} ms. "
+        f"Relax the objective, shorten the prompt, lower the weights dtype or choose a faster GPU.",
+        field="tpot_ms" if tpot is not None and fastest_s > tpot else "ttft_ms",
+        details={"fastest_tpot_ms": fastest_s * MS_PER_S, "soonest_ttft_ms": soonest_s * MS_PER_S},
+    )
+
+
+def does_not_fit(scenario: Scenario, every: Replica) -> DoesNotFit:
+    """What is needed, what is there, and what would fit."""
+    budget = memory_budget(every)
+    context = scenario.traffic.context_limit_tokens
+    one = np.asarray(sequence_bytes(every, context))[:, 0]
+    short = one - budget.kv_bytes[:, 0]
+    nearest = int(np.argmin(short))
+    layout = every.deployments[nearest]
+    usable = float(budget.usable_bytes[nearest, 0])
+    needed = usable - float(budget.kv_bytes[nearest, 0]) + float(one[nearest])
+    longest = int(longest_context_tokens(every, budget)[nearest, 0])
+    ways = _ways_out(scenario, longest)
+    return DoesNotFit(
+        f"{scenario.model.name} with {context:,.0f} tokens of context needs {needed / GIGA:.1f} GB on each of "
+        f"{layout.gpus} {scenario.gpu.name} (tp={layout.tp}, pp={layout.pp}, dp={layout.dp}): weights "
+        f"{float(budget.weight_bytes[nearest, 0]) / GIGA:.1f} GB and {float(one[nearest]) / GIGA:.1f} GB of KV cache "
+        f"beside what the engine takes; {usable / GIGA:.1f} GB are there. {' '.join(ways)}",
+        field="gpus" if scenario.request.gpus else "gpu",
+        details={
+            "needed_bytes_per_gpu": needed,
+            "available_bytes_per_gpu": usable,
+            "longest_context_tokens": longest,
+            "gpus": layout.gpus,
+        },
+    )
+
+
+def _ways_out(scenario: Scenario, longest: int) -> list[str]:
+    ways = []
+    if scenario.wanted != Wanted():
+        every = _compiled(scenario, _layouts(scenario, Wanted()))
+        needed = sequence_bytes(every, scenario.traffic.context_limit_tokens)
+        room = np.asarray(needed <= memory_budget(every).kv_bytes)
+        enough = [d.gpus for d, fit in zip(every.deployments, room[:, 0], strict=True) if fit]
+        if enough:
+            ways.append(f"It fits on gpus={min(enough)}.")
+    if longest > 1:
+        ways.append(f"With this layout the longest context is ctx={longest}.")
+    ways.append("Or lower the weights or kv dtype, or choose a GPU with more memory.")
+    return ways
