@@ -99,14 +99,21 @@ class Confirmation(Strict):
 
 
 class Entry(Strict):
-    """A catalog file: facts, and one source for each."""
+    """A catalog file: facts, and one source for each.
 
-    identity: ClassVar[frozenset[str]] = frozenset({"id", "name", "aliases", "sources", "conflicts", "notes"})
+    A spelling in `ambiguous_aliases` means several entries on purpose (`A100` has 40 or 80 GB): whoever asks
+    is shown them all. One in `aliases` means this entry alone.
+    """
+
+    identity: ClassVar[frozenset[str]] = frozenset(
+        {"id", "name", "aliases", "ambiguous_aliases", "sources", "conflicts", "notes"}
+    )
 
     id: Slug
     name: Text
     sources: Annotated[list[CoveringSource], Field(min_length=1)]
     aliases: list[Text] = []
+    ambiguous_aliases: list[Text] = []
     conflicts: list[Conflict] = []
     notes: Text | None = None
 
@@ -122,8 +129,11 @@ class Entry(Strict):
         _refuse("sourced but absent", set(covered) - facts)
         _refuse("sourced twice", {field for field in covered if covered.count(field) > 1})
         _refuse("in conflict but absent", {conflict.field for conflict in self.conflicts} - facts)
-        _refuse("listed twice as alias", {alias for alias in self.aliases if self.aliases.count(alias) > 1})
         return self
+
+    def spellings(self) -> tuple[str, ...]:
+        """All aliases, ambiguous ones included."""
+        return (*self.aliases, *self.ambiguous_aliases)
 
     def source_records(self, kind: str) -> list[entries.Source]:
         """The entry's sources, numbered within it."""

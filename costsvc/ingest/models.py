@@ -117,7 +117,7 @@ class ModelFile(Entry):
             family=self.family,
             spec=self.spec(),
             released_weights=self.released_weights,
-            aliases=tuple(self.aliases),
+            aliases=self.spellings(),
             fact_sources=self.fact_sources("models"),
             hf_id=self.hf_id,
             licence=self.licence,
