@@ -1,7 +1,7 @@
 """What a caller gave, read strictly: a name that stands twice is refused, wherever it came from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -48,14 +48,18 @@ def parse_filter(kind: type[Filter], given: Mapping[str, str]) -> Filter:
     InvalidRequest
         A value that its field refuses.
     """
-    for name in given:
-        if name not in kind.model_fields:
-            known = tuple(kind.model_fields)
-            raise UnknownParameter(name, get_close_matches(name, known, n=3), known)
+    refuse_unknown(given, tuple(kind.model_fields))
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:
         raise invalid_request(error) from error
+
+
+def refuse_unknown(given: Mapping[str, str], known: Sequence[str]) -> None:
+    """Raise at the first name that is not known."""
+    for name in given:
+        if name not in known:
+            raise UnknownParameter(name, get_close_matches(name, known, n=3), known or ("none",))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -54,8 +54,15 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
         raise invalid_request(error) from error
 
 
-def with_offer(catalog: Catalog, posted: PostedOffer) -> tuple[CatalogContent, str]:
-    """The catalog with a new offer, and the offer's id.
+def posted_id(catalog: Catalog, posted: PostedOffer) -> str:
+    """What a new offer is called."""
+    gpu_id = catalog.gpu(posted.gpu).id
+    slug = posted.model_copy(update={"gpu": gpu_id}).slug(_provider(catalog, posted.provider))
+    return f"{POSTED}/{slug}"
+
+
+def with_offer(catalog: Catalog, posted: PostedOffer) -> CatalogContent:
+    """The catalog with a new offer.
 
     Raises
     ------
@@ -64,20 +71,19 @@ def with_offer(catalog: Catalog, posted: PostedOffer) -> tuple[CatalogContent, s
     InvalidRequest
         There is such an offer already.
     """
-    provider = _provider(catalog, posted.provider)
-    named = posted.model_copy(update={"gpu": catalog.gpu(posted.gpu).id})
-    id = f"{POSTED}/{named.slug(provider)}"
+    id = posted_id(catalog, posted)
     if any(offer.id == id for offer in catalog.content.offers):
         raise InvalidRequest(
             f"There is an offer '{id}' already. POST /prices/{id} adds a price to it.", field="provider"
         )
     source = _source(posted.source)
-    offer = _sourced(named.record(id, provider), source)
-    return _with(catalog.content, offer, source), id
+    named = posted.model_copy(update={"gpu": catalog.gpu(posted.gpu).id})
+    offer = _sourced(named.record(id, _provider(catalog, posted.provider)), source)
+    return _with(catalog.content, offer, source)
 
 
-def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> tuple[CatalogContent, str]:
-    """The catalog with more prices of an offer, and the offer's id.
+def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogContent:
+    """The catalog with more prices of an offer.
 
     Raises
     ------
@@ -90,8 +96,12 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> tuple[Catalo
     source = _source(posted.source)
     gpus = offer.gpus_per_instance or 1
     added = [
-        DatedPrice(first_day=p.first_day, usd_per_gpu_hour=p.usd_of_one_gpu(gpus), source_id=source.id)
-        for p in posted.prices
+        DatedPrice(
+            first_day=price.first_day,
+            usd_per_gpu_hour=price.usd_of_one_gpu(gpus),
+            source_id=source.id,
+        )
+        for price in posted.prices
     ]
     days = [price.first_day for price in (*offer.prices, *added)]
     if twice := sorted({day.isoformat() for day in days if days.count(day) > 1}):
@@ -100,7 +110,7 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> tuple[Catalo
             "another first_day; a price that was wrong is corrected in the catalog's files.",
             field="prices",
         )
-    return _with(catalog.content, _priced(offer, (*offer.prices, *added)), source), offer.id
+    return _with(catalog.content, _priced(offer, (*offer.prices, *added)), source)
 
 
 def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogContent:

@@ -10,7 +10,7 @@ from costsvc.db.entries import ApiPrice
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import NotInCatalog
 from costsvc.quoting.listing.api_prices import ApiPriceFilter, list_api_prices, show_api_price
-from costsvc.quoting.listing.common import money
+from costsvc.quoting.listing.common import as_printed
 from costsvc.quoting.listing.gpus import GpuFilter, list_gpus, show_gpu
 from costsvc.quoting.listing.models import ModelFilter, list_models, show_model
 from costsvc.quoting.listing.prices import PriceFilter, list_prices, show_price
@@ -128,4 +128,4 @@ def test_another_models_published_prices_are_not_shown() -> None:
     [("7E-7", "0.0000007"), ("2.5", "2.500000"), ("1E+3", "1000.000000"), ("0", "0.000000")],
 )
 def test_money_is_plain_decimals(amount: str, text: str) -> None:
-    assert money(Decimal(amount)) == text
+    assert as_printed(Decimal(amount)) == text

@@ -32,6 +32,7 @@ OFFER = {
     "prices": [{"first_day": "2026-11-20", "usd_per_instance_hour": "16.00"}],
     "source": SOURCE,
 }
+ID = "posted/cheap-cloud/h100-sxm/on-demand/8x"
 AWS = "aws-ec2-h100-sxm-on-demand-none"
 
 
@@ -49,21 +50,21 @@ def prices_of(content: CatalogContent, id: str) -> dict[date, Decimal | None]:
 
 
 def test_a_posted_offer_votes_in_the_reference_price() -> None:
-    content, id = with_offer(CATALOG, posted_offer())
-    assert prices_of(content, id) == {date(2026, 11, 20): Decimal(2)}
+    content = with_offer(CATALOG, posted_offer())
+    assert prices_of(content, ID) == {date(2026, 11, 20): Decimal(2)}
     reference = Catalog(content, 8).reference_price("h100-sxm", DAY)
     assert [vote.provider for vote in reference.votes] == ["AWS EC2", "Cheap Cloud"]
 
 
 def test_a_posted_offer_keeps_where_it_was_read() -> None:
-    content, id = with_offer(CATALOG, posted_offer())
+    content = with_offer(CATALOG, posted_offer())
     catalog = Catalog(content, 8)
-    found = next(offer for offer in content.offers if offer.id == id)
+    found = next(offer for offer in content.offers if offer.id == ID)
     assert catalog.source(found.prices[0].source_id).title == "Our contract"
 
 
 def test_a_provider_of_the_catalog_is_recognised_and_does_not_vote_twice() -> None:
-    content, _ = with_offer(CATALOG, posted_offer(provider="aws  ec2"))
+    content = with_offer(CATALOG, posted_offer(provider="aws  ec2"))
     assert Catalog(content, 8).reference_price("h100-sxm", DAY).providers == 1
 
 
@@ -91,17 +92,14 @@ def test_an_unknown_gpu_names_the_nearest() -> None:
 
 
 def test_the_same_offer_twice_is_refused_with_the_way_to_add_a_price() -> None:
-    content, id = with_offer(CATALOG, posted_offer())
-    with pytest.raises(InvalidRequest, match=f"POST /prices/{id} adds a price"):
+    content = with_offer(CATALOG, posted_offer())
+    with pytest.raises(InvalidRequest, match=f"POST /prices/{ID} adds a price"):
         with_offer(Catalog(content, 8), posted_offer())
 
 
 def test_a_posted_price_holds_from_its_day_and_leaves_the_past_alone() -> None:
-    content, id = with_prices(
-        CATALOG, AWS, posted_prices({"first_day": "2026-11-01", "usd_per_gpu_hour": "5"})
-    )
+    content = with_prices(CATALOG, AWS, posted_prices({"first_day": "2026-11-01", "usd_per_gpu_hour": "5"}))
     catalog = Catalog(content, 8)
-    assert id == AWS
     assert catalog.reference_price("h100-sxm", DAY).usd_per_gpu_hour == 5
     assert catalog.reference_price("h100-sxm", date(2026, 10, 31)).highest_usd_per_gpu_hour == Decimal(
         "6.880000001"
@@ -109,7 +107,7 @@ def test_a_posted_price_holds_from_its_day_and_leaves_the_past_alone() -> None:
 
 
 def test_an_offer_ends_by_a_posted_price() -> None:
-    content, _ = with_prices(CATALOG, AWS, posted_prices({"first_day": "2026-11-01", "ended": True}))
+    content = with_prices(CATALOG, AWS, posted_prices({"first_day": "2026-11-01", "ended": True}))
     assert prices_of(content, AWS)[date(2026, 11, 1)] is None
 
 
@@ -119,21 +117,21 @@ def test_a_second_price_of_one_day_is_refused() -> None:
 
 
 def test_loading_the_files_anew_keeps_what_was_posted() -> None:
-    first, id = with_offer(CATALOG, posted_offer())
-    stored, _ = with_prices(
+    first = with_offer(CATALOG, posted_offer())
+    stored = with_prices(
         Catalog(first, 8), AWS, posted_prices({"first_day": "2026-11-01", "usd_per_gpu_hour": "5"})
     )
     changed_files = replace(CONTENT, api_prices=())
     kept = keeping_posted(changed_files, stored)
     assert kept.api_prices == ()
-    assert prices_of(kept, id) == {date(2026, 11, 20): Decimal(2)}
+    assert prices_of(kept, ID) == {date(2026, 11, 20): Decimal(2)}
     assert prices_of(kept, AWS)[date(2026, 11, 1)] == 5
     assert {source.id for source in kept.sources} == {source.id for source in stored.sources}
 
 
 def test_a_price_that_the_files_have_meanwhile_replaces_the_posted_one() -> None:
     day = {"first_day": "2026-11-01", "usd_per_gpu_hour": "5"}
-    stored, _ = with_prices(CATALOG, AWS, posted_prices(day))
+    stored = with_prices(CATALOG, AWS, posted_prices(day))
     files = with_offers(CONTENT, offer("AWS EC2", [(date(2026, 11, 1), "4")]))
     kept = keeping_posted(files, stored)
     assert prices_of(kept, AWS) == {date(2026, 11, 1): Decimal(4)}
@@ -142,5 +140,5 @@ def test_a_price_that_the_files_have_meanwhile_replaces_the_posted_one() -> None
 
 def test_a_posted_price_of_an_offer_that_left_the_files_leaves_with_it() -> None:
     day = {"first_day": "2026-11-01", "usd_per_gpu_hour": "5"}
-    stored, _ = with_prices(CATALOG, AWS, posted_prices(day))
+    stored = with_prices(CATALOG, AWS, posted_prices(day))
     assert keeping_posted(with_offers(CONTENT), stored).offers == ()

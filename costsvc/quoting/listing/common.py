@@ -1,4 +1,4 @@
-"""What every listing shares: the day, sources, money, and filters that name the nearest word."""
+"""What every listing shares: the day, sources, amounts, and filters that name the nearest word."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from costsvc.db.entries import FactSource, Source
 from costsvc.db.names import Index, normalised
 from costsvc.db.snapshot import Catalog
-
-MONEY_DECIMALS = 6
+from costsvc.quoting.money import LEAST_DECIMALS
 
 
 class Day(BaseModel):
@@ -35,21 +34,21 @@ class SourceRow:
     accessed: date | None = None
 
 
-def money(amount: Decimal) -> str:
-    """An amount as plain decimals, at least six of them and never an exponent.
+def as_printed(amount: Decimal) -> str:
+    """An amount of the catalog with every digit it has, at least six decimals and never an exponent.
 
     Examples
     --------
-    >>> money(Decimal("7E-7")), money(Decimal("2.5"))
+    >>> as_printed(Decimal("7E-7")), as_printed(Decimal("2.5"))
     ('0.0000007', '2.500000')
     """
     text = format(amount, "f")
     whole, _, decimals = text.partition(".")
-    return f"{whole}.{decimals.ljust(MONEY_DECIMALS, '0')}"
+    return f"{whole}.{decimals.ljust(LEAST_DECIMALS, '0')}"
 
 
 def known(amount: Decimal | None) -> str | None:
-    return None if amount is None else money(amount)
+    return None if amount is None else as_printed(amount)
 
 
 def facts(catalog: Catalog, facts: Iterable[FactSource]) -> tuple[SourceRow, ...]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from costsvc.db.entries import GpuEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import NoPriceInForce
-from costsvc.quoting.listing.common import Day, SourceRow, facts, mentions, money, one_of
+from costsvc.quoting.listing.common import Day, SourceRow, as_printed, facts, mentions, one_of
 from costsvc.quoting.request import Text
 
 
@@ -96,6 +96,6 @@ def _gpu_row(catalog: Catalog, entry: GpuEntry, day: date) -> dict[str, Any]:
 
 def _reference(catalog: Catalog, gpu_id: str, day: date) -> str | None:
     try:
-        return money(catalog.reference_price(gpu_id, day).usd_per_gpu_hour)
+        return as_printed(catalog.reference_price(gpu_id, day).usd_per_gpu_hour)
     except NoPriceInForce:
         return None

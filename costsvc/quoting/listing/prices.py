@@ -9,7 +9,7 @@ from costsvc.db.entries import Market, Offer
 from costsvc.db.names import Index
 from costsvc.db.prices import price_in_force
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.listing.common import Day, SourceRow, known, money, one_of, sources
+from costsvc.quoting.listing.common import Day, SourceRow, as_printed, known, one_of, sources
 from costsvc.quoting.request import Text
 
 
@@ -133,7 +133,7 @@ def _price_row(offer: Offer, day: date) -> PriceRow | None:
         instance_type=offer.instance_type,
         gpus_per_instance=offer.gpus_per_instance,
         basis=offer.basis,
-        usd_per_gpu_hour=money(price.usd_per_gpu_hour),
+        usd_per_gpu_hour=as_printed(price.usd_per_gpu_hour),
         since=price.first_day,
         source_id=price.source_id,
         in_reference=offer.excluded_reason is None,
