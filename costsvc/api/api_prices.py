@@ -1,0 +1,59 @@
+"""Published prices of tokens."""
+
+from datetime import date
+from typing import Any
+
+from litestar import Request, Response, route
+from litestar.di import NamedDependency
+from litestar.params import FromPath
+
+from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.rendering import answer, given_in_query, listed
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.given import parse_filter
+from costsvc.quoting.listing.api_prices import ApiPriceFilter, list_api_prices, show_api_price
+from costsvc.quoting.listing.common import Day
+
+
+@route(
+    "/api-prices",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="Published token prices",
+    operation_class=documented("ApiPrices", parameters=query_parameters(ApiPriceFilter)),
+)
+def get_api_prices(
+    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
+) -> Response[bytes]:
+    """The newest published token prices not after the day."""
+    given = given_in_query(request)
+    wanted = parse_filter(ApiPriceFilter, given)
+    day = wanted.as_of or today
+    return answer(
+        request,
+        catalog,
+        day=day,
+        given=given,
+        compute=lambda: listed(catalog, day, list_api_prices(catalog, wanted, day)),
+    )
+
+
+@route(
+    "/api-prices/{id:path}",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="Every observation of one published price",
+    operation_class=documented("ApiPrice", parameters=query_parameters(Day)),
+)
+def get_api_price(
+    request: Request[Any, Any, Any],
+    id: FromPath[str],
+    catalog: NamedDependency[Catalog],
+    today: NamedDependency[date],
+) -> Response[bytes]:
+    """One provider's price of one of its models, over time."""
+    given = given_in_query(request)
+    day = parse_filter(Day, given).as_of or today
+    return answer(
+        request, catalog, day=day, given=given, compute=lambda: show_api_price(catalog, id.removeprefix("/"))
+    )

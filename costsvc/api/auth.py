@@ -1,0 +1,29 @@
+"""Who may write: the holder of an admin key, shown in a header."""
+
+from typing import Any
+
+from litestar import Request
+from litestar.concurrency import sync_to_thread
+from litestar.di import NamedDependency
+from litestar.exceptions import HTTPException
+
+from costsvc.db.keys import ApiKey, KeyRepository
+from costsvc.errors import NotAuthorized
+
+
+async def admin(request: Request[Any, Any, Any], keys: NamedDependency[KeyRepository]) -> ApiKey:
+    """The admin key of a request."""
+    shown = _shown(request)
+    if not shown:
+        raise NotAuthorized("Writing needs an admin key: send it as X-API-Key, or as Authorization: Bearer.")
+    key = await sync_to_thread(keys.verify, shown)
+    if key.scope != "admin":
+        raise HTTPException(
+            status_code=403, detail=f"API key {key.id} may only read. Use a key of scope admin to write."
+        )
+    return key
+
+
+def _shown(request: Request[Any, Any, Any]) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return request.headers.get("x-api-key", "") or (token.strip() if scheme.lower() == "bearer" else "")

@@ -1,0 +1,59 @@
+"""Accelerators of the catalog."""
+
+from datetime import date
+from typing import Any
+
+from litestar import Request, Response, route
+from litestar.di import NamedDependency
+from litestar.params import FromPath
+
+from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.rendering import answer, given_in_query, listed
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.given import parse_filter
+from costsvc.quoting.listing.common import Day
+from costsvc.quoting.listing.gpus import GpuFilter, list_gpus, show_gpu
+
+
+@route(
+    "/gpus",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="Accelerators",
+    operation_class=documented("Gpus", parameters=query_parameters(GpuFilter)),
+)
+def get_gpus(
+    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
+) -> Response[bytes]:
+    """The accelerators that can be quoted, each with its reference price on the day."""
+    given = given_in_query(request)
+    wanted = parse_filter(GpuFilter, given)
+    day = wanted.as_of or today
+    return answer(
+        request,
+        catalog,
+        day=day,
+        given=given,
+        compute=lambda: listed(catalog, day, list_gpus(catalog, wanted, day)),
+    )
+
+
+@route(
+    "/gpus/{id:path}",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="An accelerator and its sources",
+    operation_class=documented("Gpu", parameters=query_parameters(Day)),
+)
+def get_gpu(
+    request: Request[Any, Any, Any],
+    id: FromPath[str],
+    catalog: NamedDependency[Catalog],
+    today: NamedDependency[date],
+) -> Response[bytes]:
+    """One accelerator, by id or alias."""
+    given = given_in_query(request)
+    day = parse_filter(Day, given).as_of or today
+    return answer(
+        request, catalog, day=day, given=given, compute=lambda: show_gpu(catalog, id.removeprefix("/"), day)
+    )

@@ -1,0 +1,137 @@
+"""What the service says about itself: parameters from the models that read them, responses by name.
+
+Litestar writes `components.schemas` itself and drops what is put there, so shared schemas stand in
+`components.responses`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from litestar import HttpMethod
+from litestar.openapi.spec import (
+    Components,
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    Operation,
+    Parameter,
+    Reference,
+    RequestBody,
+    Schema,
+    SecurityScheme,
+)
+from pydantic import BaseModel
+
+from costsvc.api import problems, schemas
+
+JsonSchema = Mapping[str, Any]
+
+READ: Final = (HttpMethod.GET, HttpMethod.HEAD)
+
+_PROBLEM: Final = "Problem"
+_READ_PROBLEMS: Final = (400, 404, 405, 406, 500, 503)
+_BODY_PROBLEMS: Final = (413, 415)
+
+IGNORED_PARAMETERS: Final = (
+    ("v", "Ignored. A new value defeats caches that cannot be told otherwise."),
+    ("api_key", "A key, where a header cannot be sent. Never logged."),
+)
+
+
+class Verbatim(Schema):
+    """JSON Schema, passed on as it was written."""
+
+    def __init__(self, document: JsonSchema) -> None:
+        super().__init__()
+        self.document = document
+
+    def to_schema(self) -> dict[str, Any]:
+        """The document itself."""
+        return dict(self.document)
+
+
+def query_parameters(
+    model: type[BaseModel], *, without: Sequence[str] = (), also_required: Sequence[str] = ()
+) -> list[Parameter]:
+    """One query parameter per field, with the field's bounds and words."""
+    document = model.model_json_schema()
+    required = (*document.get("required", ()), *also_required)
+    described = [
+        Parameter(
+            name=name,
+            param_in="query",
+            description=described["description"],
+            required=name in required,
+            schema=Verbatim(_of_text(described)),
+        )
+        for name, described in document["properties"].items()
+        if name not in without
+    ]
+    ignored = [
+        Parameter(name=name, param_in="query", description=text, schema=Verbatim({"type": "string"}))
+        for name, text in IGNORED_PARAMETERS
+    ]
+    return [*described, *ignored]
+
+
+def body_of(model: type[BaseModel]) -> RequestBody:
+    """A JSON body as a model reads it."""
+    document = model.model_json_schema()
+    whole = schemas.inlined(document, document.get("$defs", {}))
+    return RequestBody(required=True, content={"application/json": OpenAPIMediaType(schema=Verbatim(whole))})
+
+
+def documented(
+    answer: str,
+    *,
+    parameters: Sequence[Parameter] = (),
+    body: RequestBody | None = None,
+    more_problems: Sequence[int] = (),
+    success: int = 200,
+) -> type[Operation]:
+    """An operation that answers with `components.responses[answer]` and refuses with problems."""
+    statuses = sorted({*_READ_PROBLEMS, *(_BODY_PROBLEMS if body else ()), *more_problems})
+
+    @dataclass
+    class Documented(Operation):
+        def __post_init__(self) -> None:
+            self.parameters = [*_path_parameters(self.parameters), *parameters] or None
+            self.request_body = body
+            self.security = [{"key": []}] if 401 in statuses else None
+            self.responses = {
+                str(success): Reference(f"#/components/responses/{answer}"),
+                **({} if body else {"304": OpenAPIResponse("If-None-Match names the current ETag.")}),
+                **{str(status): Reference(f"#/components/responses/{_PROBLEM}") for status in statuses},
+            }
+
+    return Documented
+
+
+def components() -> Components:
+    """Every response by name, and how a key is shown."""
+    answers = {name: _json_response(text, schema) for name, (text, schema) in schemas.ANSWERS.items()}
+    problem = OpenAPIResponse(
+        "A problem (RFC 9457). `type` is a page about this kind of problem.",
+        content={problems.MEDIA_TYPE: OpenAPIMediaType(schema=Verbatim(schemas.PROBLEM))},
+    )
+    key = SecurityScheme(
+        type="apiKey", name="X-API-Key", security_scheme_in="header", description="An admin key."
+    )
+    return Components(responses={_PROBLEM: problem, **answers}, security_schemes={"key": key})
+
+
+def _json_response(text: str, schema: JsonSchema) -> OpenAPIResponse:
+    return OpenAPIResponse(text, content={"application/json": OpenAPIMediaType(schema=Verbatim(schema))})
+
+
+def _path_parameters(parameters: Sequence[Parameter | Reference] | None) -> list[Parameter | Reference]:
+    return [one for one in parameters or () if isinstance(one, Parameter) and one.param_in == "path"]
+
+
+def _of_text(described: Mapping[str, Any]) -> JsonSchema:
+    """A field's schema as one text of a query can carry it: no null, and the first spelling of a number."""
+    alternatives = described.get("anyOf", [described])
+    chosen = next(one for one in alternatives if one.get("type") != "null")
+    kept = {name: value for name, value in chosen.items() if name not in ("title", "description")}
+    default = described.get("default")
+    return kept if default is None else {**kept, "default": default}

@@ -1,0 +1,59 @@
+"""Offers of GPU hours."""
+
+from datetime import date
+from typing import Any
+
+from litestar import Request, Response, route
+from litestar.di import NamedDependency
+from litestar.params import FromPath
+
+from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.rendering import answer, given_in_query, listed
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.given import parse_filter
+from costsvc.quoting.listing.common import Day
+from costsvc.quoting.listing.prices import PriceFilter, list_prices, show_price
+
+
+@route(
+    "/prices",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="Offers of GPU hours with a price on the day",
+    operation_class=documented("Prices", parameters=query_parameters(PriceFilter)),
+)
+def get_prices(
+    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
+) -> Response[bytes]:
+    """Offers with a price in force on the day."""
+    given = given_in_query(request)
+    wanted = parse_filter(PriceFilter, given)
+    day = wanted.as_of or today
+    return answer(
+        request,
+        catalog,
+        day=day,
+        given=given,
+        compute=lambda: listed(catalog, day, list_prices(catalog, wanted, day)),
+    )
+
+
+@route(
+    "/prices/{id:path}",
+    http_method=READ,
+    sync_to_thread=False,
+    summary="An offer with its history and sources",
+    operation_class=documented("Price", parameters=query_parameters(Day)),
+)
+def get_price(
+    request: Request[Any, Any, Any],
+    id: FromPath[str],
+    catalog: NamedDependency[Catalog],
+    today: NamedDependency[date],
+) -> Response[bytes]:
+    """One offer and every price it ever had."""
+    given = given_in_query(request)
+    day = parse_filter(Day, given).as_of or today
+    return answer(
+        request, catalog, day=day, given=given, compute=lambda: show_price(catalog, id.removeprefix("/"), day)
+    )

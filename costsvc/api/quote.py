@@ -1,0 +1,100 @@
+"""One quote: nothing is stored, and nothing is read but the catalog in memory."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from litestar import Request, Response, post, route
+from litestar.concurrency import sync_to_thread
+from litestar.di import NamedDependency
+
+from costsvc.api.bodies import json_object
+from costsvc.api.openapi import READ, body_of, documented, query_parameters
+from costsvc.api.rendering import answer, given_in_query, uncached
+from costsvc.db.snapshot import Catalog
+from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.errors import InvalidRequest
+from costsvc.quoting.given import refuse_unknown
+from costsvc.quoting.quote import make_quote
+from costsvc.quoting.request import QuoteRequest, parse_request
+
+_PROFILE = "profile"
+# Shorter silences of the database change nothing that a reader should know.
+_STALE_AFTER_S = 60.0
+
+
+@route(
+    "/quote",
+    http_method=READ,
+    summary="Prices of input, cached input and output tokens",
+    operation_class=documented(
+        "Quote",
+        parameters=query_parameters(QuoteRequest, without=(_PROFILE,), also_required=("ctx",)),
+        more_problems=(422,),
+    ),
+)
+async def get_quote(
+    request: Request[Any, Any, Any], snapshots: NamedDependency[SnapshotStore], today: NamedDependency[date]
+) -> Response[bytes]:
+    """Quote one model on one accelerator."""
+    given = given_in_query(request)
+    if _PROFILE in given:
+        raise InvalidRequest(
+            "profile is an object, which a query cannot hold. Send it in the body of POST /quote.",
+            field=_PROFILE,
+        )
+    wanted = parse_request(given)
+    ground = await _ground(snapshots, wanted)
+    return answer(
+        request,
+        ground.catalog,
+        day=wanted.as_of or today,
+        given=given,
+        variant="stale" if ground.is_stale else "",
+        compute=lambda: ground.quote(wanted, today),
+    )
+
+
+@post(
+    "/quote",
+    status_code=200,
+    summary="The same for a full traffic profile",
+    operation_class=documented("Quote", body=body_of(QuoteRequest), more_problems=(422,)),
+)
+async def post_quote(
+    request: Request[Any, Any, Any], snapshots: NamedDependency[SnapshotStore], today: NamedDependency[date]
+) -> Response[bytes]:
+    """Quote one model on one accelerator, for the traffic in the body."""
+    refuse_unknown(given_in_query(request), ())
+    wanted = parse_request(await json_object(request))
+    ground = await _ground(snapshots, wanted)
+    return uncached(request, ground.catalog, ground.quote(wanted, today))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """The catalog to quote from, and whether the database has been silent for so long that quotes say so."""
+
+    catalog: Catalog
+    is_stale: bool
+
+    def quote(self, wanted: QuoteRequest, today: date) -> object:
+        """The answer, with a warning where the catalog may be behind."""
+        made = make_quote(self.catalog, wanted, today)
+        if not self.is_stale:
+            return made
+        warning = (
+            "The catalog's database does not answer: this quote is from the catalog in memory, and changes "
+            "made since are missing. /readyz says for how long."
+        )
+        warnings = made["warnings"]
+        return {**made, "warnings": [*(warnings if isinstance(warnings, list) else ()), warning]}
+
+
+async def _ground(snapshots: SnapshotStore, wanted: QuoteRequest) -> _Ground:
+    is_stale = snapshots.stale_seconds > _STALE_AFTER_S
+    current = snapshots.current
+    if wanted.revision in (None, current.revision):
+        return _Ground(current, is_stale)
+    # An older revision may have to be read from the database, which must not keep other requests waiting.
+    return _Ground(await sync_to_thread(snapshots.at, wanted.revision), False)

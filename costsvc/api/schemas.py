@@ -1,0 +1,122 @@
+"""The shapes of answers, as JSON Schema: rows from their dataclasses, the quote and problems by hand."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from costsvc.quoting.listing.api_prices import ApiPriceDetail, ApiPriceRow
+from costsvc.quoting.listing.gpus import GpuDetail, GpuRow
+from costsvc.quoting.listing.models import ModelDetail, ModelRow
+from costsvc.quoting.listing.prices import PriceDetail, PriceRow
+
+JsonSchema = Mapping[str, Any]
+
+_DECIMAL: Final = {"type": "string", "pattern": r"^-?\d+\.\d{6,}$"}
+_NULLABLE_OBJECT: Final = {"type": ["object", "null"]}
+
+
+def inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema with what it refers to put in place; titles, which only repeat names, are dropped."""
+    if isinstance(node, list):
+        return [inlined(one, definitions) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return inlined(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    return {
+        name: inlined(one, definitions)
+        for name, one in node.items()
+        if name != "$defs" and not (name == "title" and isinstance(one, str))
+    }
+
+
+def _row(kind: type[Any]) -> JsonSchema:
+    document = TypeAdapter(kind).json_schema(mode="serialization")
+    return dict(inlined(document, document.get("$defs", {})))
+
+
+def _list_of(kind: type[Any]) -> JsonSchema:
+    return _object(
+        {
+            "as_of": {"type": "string", "format": "date"},
+            "catalog_revision": {"type": "integer", "minimum": 1},
+            "items": {"type": "array", "items": _row(kind)},
+        }
+    )
+
+
+def _object(properties: JsonSchema, *, optional: tuple[str, ...] = ()) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+    }
+
+
+_PRICE: Final = _object(
+    {"usd_per_mtok": _DECIMAL, "low": _DECIMAL, "high": _DECIMAL},
+)
+
+QUOTE: Final = _object(
+    {
+        "as_of": {"type": "string", "format": "date"},
+        "catalog_revision": {"type": ["integer", "null"]},
+        "engine_version": {"type": "string"},
+        "request": {"type": "object"},
+        "deployment": {"type": "object"},
+        "cost": {"type": "object"},
+        "prices": _object(dict.fromkeys(("input", "cached_input", "output", "blended"), _PRICE)),
+        "prefix_caching": _NULLABLE_OBJECT,
+        "context_rent": _NULLABLE_OBJECT,
+        "concurrency": {"type": "object"},
+        "memory": {"type": "object"},
+        "latency": {"type": "object"},
+        "throughput": {"type": "object"},
+        "market": {"type": ["object", "array", "null"]},
+        "assumptions": {"type": "array", "items": {"type": "object"}},
+        "sources": {"type": "array", "items": {"type": "object"}},
+        "warnings": {"type": "array"},
+    },
+)
+
+PROBLEM: Final = _object(
+    {
+        "type": {"type": "string", "format": "uri-reference", "pattern": "^/problems/[a-z-]+$"},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string"},
+        "instance": {"type": "string", "format": "uri-reference"},
+        "errors": {
+            "type": "array",
+            "items": _object({"field": {"type": ["string", "null"]}, "detail": {"type": "string"}}),
+        },
+    }
+)
+
+_READINESS: Final = _object(
+    {
+        "ready": {"type": "boolean"},
+        "catalog_revision": {"type": ["integer", "null"]},
+        "database_reachable": {"type": "boolean"},
+        "stale_seconds": {"type": ["number", "null"], "minimum": 0},
+    }
+)
+
+ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
+    "Quote": ("A quote: prices with their band, and everything they follow from.", QUOTE),
+    "Models": ("Models.", _list_of(ModelRow)),
+    "Model": ("A model, its shapes and its sources.", _row(ModelDetail)),
+    "Gpus": ("Accelerators.", _list_of(GpuRow)),
+    "Gpu": ("An accelerator and its sources.", _row(GpuDetail)),
+    "Prices": ("Offers of GPU hours with a price in force on the day.", _list_of(PriceRow)),
+    "Price": ("An offer with its history and sources.", _row(PriceDetail)),
+    "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
+    "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
+    "Posted": (
+        "The offer's id, and the revision that holds it.",
+        _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
+    ),
+    "Alive": ("The process answers.", _object({"alive": {"const": True}})),
+    "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
+}

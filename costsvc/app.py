@@ -1,0 +1,88 @@
+"""The composition root: the only file that knows every part of the service."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, date, datetime
+
+from litestar import Litestar
+from litestar.concurrency import sync_to_thread
+from litestar.di import Provide
+
+from costsvc.api import api_prices, docs, gpus, health, logs, models, posting, prices, quote
+from costsvc.api.bodies import MAX_BODY_BYTES
+from costsvc.api.headers import add_headers
+from costsvc.api.problems import HANDLERS
+from costsvc.db.engine import make_engine
+from costsvc.db.keys import KeyRepository
+from costsvc.db.repository import CatalogRepository
+from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.settings import Settings
+
+ROUTES = (
+    quote.get_quote,
+    quote.post_quote,
+    models.get_models,
+    models.get_model,
+    gpus.get_gpus,
+    gpus.get_gpu,
+    prices.get_prices,
+    prices.get_price,
+    posting.post_offer,
+    posting.post_prices,
+    api_prices.get_api_prices,
+    api_prices.get_api_price,
+    health.get_health,
+    health.get_readiness,
+    docs.get_problems,
+    docs.get_problem,
+)
+
+
+def utc_today() -> date:
+    """The day whose prices hold where a request names none: here alone the service reads a calendar."""
+    return datetime.now(UTC).date()
+
+
+def create_app(settings: Settings | None = None, today: Callable[[], date] = utc_today) -> Litestar:
+    """The service, as the environment or `settings` say."""
+    settings = settings or Settings()
+    logs.configure(settings.log_level, settings.log_format)
+    engine = make_engine(
+        settings.database_url.get_secret_value(),
+        pool_size=settings.database_pool,
+        timeout_s=settings.database_timeout_s,
+    )
+    repository = CatalogRepository(engine)
+    snapshots = SnapshotStore(repository, poll_s=settings.poll_s)
+    keys = KeyRepository(engine)
+    return Litestar(
+        route_handlers=ROUTES,
+        dependencies={
+            "catalog": Provide(lambda: snapshots.current, sync_to_thread=False),
+            "snapshots": Provide(lambda: snapshots, sync_to_thread=False),
+            "repository": Provide(lambda: repository, sync_to_thread=False),
+            "keys": Provide(lambda: keys, sync_to_thread=False),
+            "today": Provide(today, sync_to_thread=False),
+        },
+        exception_handlers=HANDLERS,
+        before_send=[add_headers],
+        request_max_body_size=MAX_BODY_BYTES,
+        openapi_config=docs.openapi_config(),
+        logging_config=None,
+        lifespan=[_following(snapshots)],
+        on_shutdown=[engine.dispose],
+    )
+
+
+def _following(snapshots: SnapshotStore) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+    """Keep the catalog fresh while the service runs."""
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await sync_to_thread(snapshots.start)
+        try:
+            yield
+        finally:
+            await sync_to_thread(snapshots.stop)
+
+    return lifespan
