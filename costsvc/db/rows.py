@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from datetime import date
@@ -233,9 +234,13 @@ def _entries(
 
 def _sorted(stored: Stored, table: type[tables.Versioned]) -> list[Mapping[str, Any]]:
     """Rows in order of identity; those that share one in order of their contents."""
-    if table.repeats:
-        return sorted(stored[table], key=lambda row: (identity(table, row), fingerprint(row)))
-    return sorted(stored[table], key=lambda row: identity(table, row))
+    times = Counter(identity(table, row) for row in stored[table])
+
+    def place(row: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+        name = identity(table, row)
+        return name, fingerprint(row) if times[name] > 1 else ""
+
+    return sorted(stored[table], key=place)
 
 
 def _by_entry(

@@ -1,0 +1,161 @@
+"""Keeps the newest catalog in memory while the database changes, stalls or goes away."""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from types import TracebackType
+from typing import Protocol, Self
+
+from costsvc.db.entries import CatalogContent
+from costsvc.db.snapshot import Catalog
+from costsvc.errors import Unavailable
+
+_KEPT_REVISIONS = 4
+_LONGEST_STOP_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Loader(Protocol):
+    """Where catalogs come from; `CatalogRepository` is one."""
+
+    def newest_revision(self) -> int | None:
+        """Number of the newest revision, or None before the first."""
+
+    def load(self, revision: int | None = None) -> CatalogContent:
+        """The catalog at a revision."""
+
+
+class SnapshotStore:
+    """The newest catalog, replaced as a whole by a thread that looks for a new revision again and again.
+
+    A request takes one `Catalog` and keeps it, so a replacement never shows within an answer.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds that only grow. [s]
+    poll_s : float
+        Pause between two looks. [s]
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        poll_s: float = 1.0,
+        kept_revisions: int = _KEPT_REVISIONS,
+    ) -> None:
+        self._loader = loader
+        self._clock = clock
+        self._poll_s = poll_s
+        self._kept_revisions = kept_revisions
+        self._current: Catalog | None = None
+        self._lost_at_s: float | None = None
+        self._older: OrderedDict[int, Catalog] = OrderedDict()
+        self._refreshing = Lock()
+        self._keeping = Lock()
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    @property
+    def current(self) -> Catalog:
+        """The newest catalog that was read.
+
+        Raises
+        ------
+        Unavailable
+            None was read yet.
+        """
+        if self._current is None:
+            raise Unavailable(
+                "No catalog has been read yet. Check the database, and load one: `costsvc catalog load`."
+            )
+        return self._current
+
+    @property
+    def stale_seconds(self) -> float:
+        """How long the database has not answered; 0 while it does. [s]"""
+        lost_at_s = self._lost_at_s
+        return 0.0 if lost_at_s is None else self._clock() - lost_at_s
+
+    def refresh(self) -> None:
+        """Look once for a new revision and take it; on failure the old catalog stays."""
+        with self._refreshing:
+            looked_at_s = self._clock()
+            try:
+                self._take_newest()
+            except Exception:
+                # Whatever it is, a service that can still quote goes on quoting, and says since when.
+                if self._lost_at_s is None:
+                    self._lost_at_s = looked_at_s
+                    _log.exception("The catalog cannot be read; quoting goes on from what is in memory")
+            else:
+                if self._lost_at_s is not None:
+                    _log.info("The catalog can be read again after %.0f s", self.stale_seconds)
+                self._lost_at_s = None
+
+    def at(self, revision: int | None) -> Catalog:
+        """The catalog at a revision, or the newest. Older ones are read on demand and a few are kept.
+
+        Raises
+        ------
+        NotInCatalog
+            There is no such revision; the known range is named.
+        Unavailable
+            It is not in memory and the database does not answer.
+        """
+        current = self.current
+        if revision is None or revision == current.revision:
+            return current
+        with self._keeping:
+            if (kept := self._older.get(revision)) is not None:
+                self._older.move_to_end(revision)
+                return kept
+            catalog = Catalog(self._loader.load(revision), revision)
+            self._older[revision] = catalog
+            if len(self._older) > self._kept_revisions:
+                self._older.popitem(last=False)
+            return catalog
+
+    def start(self) -> None:
+        """Read the catalog, then keep it fresh in the background until `stop`."""
+        self.refresh()
+        self._stopped.clear()
+        self._thread = Thread(target=self._follow, name="catalog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the background thread; the catalog stays readable."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_STOP_S)
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _follow(self) -> None:
+        while not self._stopped.wait(self._poll_s):
+            self.refresh()
+
+    def _take_newest(self) -> None:
+        newest = self._loader.newest_revision()
+        known = None if self._current is None else self._current.revision
+        if newest == known:
+            return
+        if newest is None or (known is not None and newest < known):
+            # Another database is behind the same address: what was read before is not its history.
+            with self._keeping:
+                self._older.clear()
+        if newest is not None:
+            self._current = Catalog(self._loader.load(newest), newest)
