@@ -160,6 +160,7 @@ class StackEntry:
 
     `memory_rule` says what `memory_utilization_share` is a share of (see `Calibration`); engines that reserve
     the full length never evict; engines that free out-of-window blocks keep sliding layers at their window.
+    `kv_beside_quantised` is the cache dtype of quantised checkpoints where benchmarks do not say; None is 16 bit.
     """
 
     id: str
@@ -168,6 +169,7 @@ class StackEntry:
     memory_rule: MemoryRule
     reserves_full_length: bool
     frees_out_of_window: bool
+    kv_beside_quantised: str | None
     without_kernel: tuple[tuple[str, str], ...]
     source_id: str
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from types import MappingProxyType
 
 from costsvc.db.entries import Judgement, StackEntry
@@ -10,7 +9,6 @@ from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficien
 from costsvc.errors import InvalidCatalogFile
 
 _NARROWNESS = {"gpu": 16, "stack": 8, "generation": 4, "architecture": 2, "dtype": 1}
-_KEPT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Judgements:
         self._by_name: dict[str, list[Judgement]] = {}
         for judgement in judgements:
             self._by_name.setdefault(judgement.name, []).append(judgement)
-        self.calibration = lru_cache(maxsize=_KEPT)(self._calibration)
+        self._calibrations: dict[tuple[str, ...], Resolved] = {}
 
     def find(self, name: str, scope: Mapping[str, str]) -> Judgement:
         """The judgement of that name with the narrowest scope that holds.
@@ -47,7 +45,16 @@ class Judgements:
         """A judgement that holds everywhere."""
         return self.find(name, {}).value
 
-    def _calibration(
+    def calibration(
+        self, gpu: GpuSpec, stack: StackEntry, architecture: str, plan: WeightPlan, kv: DtypeSpec
+    ) -> Resolved:
+        """The calibration of a case. Cases number hundreds and nothing here changes, so each is kept."""
+        key = (gpu.id, stack.id, architecture, plan.id, kv.id)
+        if key not in self._calibrations:
+            self._calibrations[key] = self._resolved(gpu, stack, architecture, plan, kv)
+        return self._calibrations[key]
+
+    def _resolved(
         self, gpu: GpuSpec, stack: StackEntry, architecture: str, plan: WeightPlan, kv: DtypeSpec
     ) -> Resolved:
         scope = {

@@ -21,6 +21,7 @@ from costsvc.db.entries import (
     StackEntry,
     WeightPlanEntry,
 )
+from costsvc.db.judgements import Judgements
 from costsvc.db.names import Index
 from costsvc.db.prices import ReferencePrice, api_prices_on, price_in_force, reference_price
 from costsvc.engine.specs import WeightPlan
@@ -56,6 +57,7 @@ class Catalog:
             ((name, (), name) for name in sorted({offer.provider for offer in content.offers})),
             listed_at="/prices",
         )
+        self.judgements = Judgements(content.judgements)
         self._offers = _grouped((offer.gpu_id, offer) for offer in content.offers)
         self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
         # Offers of a popular card number hundreds; nothing here changes, so an answer holds for good.

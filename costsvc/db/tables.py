@@ -216,6 +216,7 @@ class StackRow(Versioned):
     memory_rule: Mapped[str]
     reserves_full_length: Mapped[bool]
     frees_out_of_window: Mapped[bool]
+    kv_beside_quantised: Mapped[str | None]
     without_kernel: Mapped[list[Any]]
     source_id: Mapped[str]
 

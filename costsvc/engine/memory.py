@@ -4,15 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costsvc.engine.attention import (
-    ChunkedAttention,
-    Floats,
-    FullAttention,
-    SlidingAttention,
-)
+from costsvc.engine.attention import Attention, ChunkedAttention, Floats, FullAttention, SlidingAttention
 from costsvc.engine.parameters import matrices
-from costsvc.engine.replica import AttentionGroup, Column, Replica
-from costsvc.engine.specs import Calibration, DenseFfn, LayerGroup, ModelSpec
+from costsvc.engine.replica import Column, Replica
+from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec
 
 ACTIVATION_VALUE_BYTES = 2
 LOGIT_BYTES = 4
@@ -109,13 +104,29 @@ def kv_cache_bytes(model: ModelSpec, context_tokens: Floats, kv_value_bytes: flo
     return total
 
 
+def layer_cache_bytes(
+    attention: Attention, tokens: Floats, tp: Floats, kv_value_bytes: float, *, frees_out_of_window: bool
+) -> Floats:
+    """Cache of one sequence in one layer on one of `tp` ranks, as an engine holds it. [B]
+
+    Engines that do not free blocks outside the window hold sliding and chunked layers in full.
+    """
+    if isinstance(attention, SlidingAttention | ChunkedAttention) and not frees_out_of_window:
+        values: Floats = attention.kv_values_per_token * tokens
+    else:
+        values = attention.kv_values(tokens)
+    return values * attention.kv_share(tp) * kv_value_bytes + attention.state_bytes() / tp
+
+
 def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
     """Cache of one sequence on one accelerator of the fullest stage. [B]"""
     total: Floats = 0.0
+    frees = replica.calibration.frees_out_of_window
     for group in replica.attention_groups:
-        values = _held_values(group, tokens, replica.calibration) * group.kv_share
-        state = group.attention.state_bytes() / replica.tp
-        total = total + group.cache_layers * (values * replica.kv.value_bytes + state)
+        held = layer_cache_bytes(
+            group.attention, tokens, replica.tp, replica.kv.value_bytes, frees_out_of_window=frees
+        )
+        total = total + group.cache_layers * held
     if not replica.deployments[0].kv_cache:
         return total / replica.stage_layers
     return total
@@ -203,13 +214,6 @@ def wasted_share(reserved_tokens: Floats, used_tokens: Floats) -> Floats:
     (0.902, 0.969)
     """
     return 1.0 - used_tokens / reserved_tokens
-
-
-def _held_values(group: AttentionGroup, tokens: Floats, calibration: Calibration) -> Floats:
-    attention = group.attention
-    if calibration.frees_out_of_window or not isinstance(attention, SlidingAttention | ChunkedAttention):
-        return attention.kv_values(tokens)
-    return attention.kv_values_per_token * tokens
 
 
 def _widest_values(group: LayerGroup, model: ModelSpec, tp: Column) -> Column:

@@ -94,7 +94,7 @@ def compile_replica(
 ) -> Replica:
     """Arrays of a model in several layouts that share dtypes, mode and allocation."""
     counted = [layer_parameters(group, model.hidden_size) for group in model.groups]
-    cuts = [_Stages(model, counted, deployment) for deployment in deployments]
+    cuts = [StageSizes(model, counted, deployment) for deployment in deployments]
 
     def column(values: Sequence[float]) -> Column:
         return np.asarray(values, dtype=np.float64)[:, None]
@@ -141,7 +141,7 @@ def _kv_share(group: LayerGroup, tp: Column) -> Column:
     return np.ones_like(tp) if group.attention is None else np.asarray(group.attention.kv_share(tp))
 
 
-class _Stages:
+class StageSizes:
     """Layers per group of the slowest and the fullest stage, and the fullest stage's weights."""
 
     def __init__(self, model: ModelSpec, counted: Sequence[LayerParameters], deployment: Deployment) -> None:

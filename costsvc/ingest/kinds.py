@@ -91,6 +91,7 @@ class StackFields(Strict):
     memory_rule: MemoryRule
     reserves_full_length: Annotated[bool, Field(strict=True)]
     frees_out_of_window: Annotated[bool, Field(strict=True)]
+    kv_beside_quantised: Slug | None = None
     without_kernel: list[MissingKernel] = Field(default_factory=list)
     source: Slug
 
@@ -103,6 +104,7 @@ class StackFields(Strict):
             memory_rule=self.memory_rule,
             reserves_full_length=self.reserves_full_length,
             frees_out_of_window=self.frees_out_of_window,
+            kv_beside_quantised=self.kv_beside_quantised,
             without_kernel=tuple((one.dtype, one.generation) for one in self.without_kernel),
             source_id=self.source,
         )

@@ -212,6 +212,7 @@ CONTENT = CatalogContent(
             memory_rule="of-total",
             reserves_full_length=False,
             frees_out_of_window=True,
+            kv_beside_quantised="bf16",
             without_kernel=(("fp4", "ampere"), ("fp8", "volta")),
             source_id=SHEET,
         ),

@@ -1,0 +1,129 @@
+"""KV capacity as an engine logs it: one row of a table to bytes per token, tokens and concurrency."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from costsvc.db.entries import ModelEntry, StackEntry
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.layouts import refuse_impossible
+from costsvc.engine.memory import layer_cache_bytes, memory_budget
+from costsvc.engine.replica import StageSizes, compile_replica
+from costsvc.engine.parameters import layer_parameters
+from costsvc.engine.specs import Deployment, DtypeSpec
+from costsvc.engine.units import GIB
+from costsvc.errors import DoesNotFit, InvalidRequest
+from costsvc.quoting.points import count_of, number_of, required_text, text_of, without_count
+from costsvc.quoting.scenario import DEFAULT_STACK, architecture_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What one GPU of the fullest stage holds."""
+
+    model: ModelEntry
+    stack: StackEntry
+    deployment: Deployment
+    layers: tuple[int, ...]
+    weight_bytes: float
+
+    def sequence_bytes(self, tokens: float) -> float:
+        """Cache of one sequence. [B]"""
+        total = 0.0
+        for count, group in zip(self.layers, self.model.spec.groups, strict=True):
+            if group.attention is not None:
+                total += count * float(
+                    np.asarray(
+                        layer_cache_bytes(
+                            group.attention,
+                            tokens,
+                            float(self.deployment.tp),
+                            self.deployment.kv.value_bytes,
+                            frees_out_of_window=self.stack.frees_out_of_window,
+                        )
+                    )
+                )
+        return total
+
+
+def capacity_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]:
+    """Predict a row of the `capacity` schema.
+
+    A given `kv_gib_per_gpu` is used in place of the budget model, and then neither the weights nor the
+    context refuse the row. `kv_tokens` is memory over the bytes per token of a sequence of `max_model_len`
+    (the model's longest where blank), which is a rate only where no layer is capped.
+
+    Raises
+    ------
+    CostsvcError
+        Why the row has no answer.
+    """
+    held = _held(catalog, row)
+    longest = number_of(row, "max_model_len", least=1.0) or float(held.model.spec.max_context_tokens)
+    given = number_of(row, "kv_gib_per_gpu")
+    kv_bytes = _budget_bytes(catalog, row, held) if given is None else given * GIB
+    one = held.sequence_bytes(longest)
+    return {
+        "kv_bytes_per_token_per_gpu": held.sequence_bytes(longest) - held.sequence_bytes(longest - 1),
+        "weights_gib_per_gpu": held.weight_bytes / GIB,
+        "kv_gib_per_gpu": kv_bytes / GIB,
+        "kv_tokens": int(kv_bytes / one * longest),
+        "max_concurrency": kv_bytes / one,
+    }
+
+
+def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
+    model = catalog.model(required_text(row, "model"))
+    stack = catalog.stack(text_of(row, "engine") or DEFAULT_STACK)
+    weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
+    deployment = Deployment(
+        tp=count_of(row, "tp") or 1,
+        pp=count_of(row, "pp") or 1,
+        ep=1,
+        dp=1,
+        weights=weights,
+        kv=_kv(catalog, row),
+    )
+    refuse_impossible(model.spec, deployment)
+    counted = [layer_parameters(group, model.spec.hidden_size) for group in model.spec.groups]
+    sizes = StageSizes(model.spec, counted, deployment)
+    return _Held(
+        model=model,
+        stack=stack,
+        deployment=deployment,
+        layers=tuple(sizes.fullest),
+        weight_bytes=sizes.weight_bytes,
+    )
+
+
+def _kv(catalog: Catalog, row: Mapping[str, str]) -> DtypeSpec:
+    return catalog.dtype(text_of(row, "kv_dtype") or "bf16").spec
+
+
+def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held) -> float:
+    name = text_of(row, "gpu")
+    if name is None:
+        raise InvalidRequest(
+            "gpu is blank and kv_gib_per_gpu too: give one of them, so that there is a memory to divide.",
+            field="gpu",
+        )
+    gpu = catalog.gpu(without_count(name))
+    deployment = held.deployment
+    resolved = catalog.judgements.calibration(
+        gpu.spec, held.stack, architecture_of(held.model.spec), deployment.weights, deployment.kv
+    )
+    calibration = resolved.calibration
+    share = number_of(row, "gpu_memory_utilization")
+    if share is not None:
+        calibration = replace(calibration, memory_utilization_share=share)
+    replica = compile_replica(held.model.spec, gpu.spec, calibration, [deployment])
+    kv_bytes = float(memory_budget(replica).kv_bytes[0, 0])
+    if kv_bytes <= 0:
+        raise DoesNotFit(
+            f"{held.model.name} leaves no memory for a cache on {deployment.gpus} {gpu.name}: weights alone take "
+            f"{held.weight_bytes / GIB:.1f} GiB of {gpu.spec.usable_memory_bytes / GIB:.1f} GiB each. "
+            f"Raise tp or pp, or use a smaller weight dtype.",
+            field="gpu",
+        )
+    return kv_bytes

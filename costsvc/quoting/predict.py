@@ -1,0 +1,252 @@
+"""What a deployment measures: one row of a table of benchmark points to its predicted rates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from costsvc.db.entries import GpuEntry, ModelEntry, StackEntry
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.layouts import refuse_impossible
+from costsvc.engine.loads import LoadMode, Offered, Served, serve
+from costsvc.engine.memory import memory_budget, sequence_bytes
+from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.serving import lengths_of
+from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
+from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
+from costsvc.engine.units import GIGA, MS_PER_S
+from costsvc.errors import DoesNotFit, InvalidRequest
+from costsvc.quoting.points import count_of, number_of, required_number, required_text, text_of
+from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
+
+SIXTEEN_BIT_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A row, resolved."""
+
+    model: ModelEntry
+    gpu: GpuEntry
+    stack: StackEntry
+    deployment: Deployment
+    traffic: Traffic
+    offered: Offered
+
+
+def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]:
+    """Predict a row of the `predict` or of the disaggregated schema.
+
+    Raises
+    ------
+    CostsvcError
+        Why the row cannot be predicted.
+    """
+    point = disaggregated_point(catalog, row) if "decode_tp_size" in row else read_point(catalog, row)
+    served = serve_point(catalog, point)
+    low_ratio, high_ratio = _band(catalog, point)
+    rate = served.output_tokens_per_s
+    return {
+        "output_tok_s": rate,
+        "output_tok_s_low": rate / high_ratio,
+        "output_tok_s_high": rate / low_ratio,
+        "ttft_ms": None if served.ttft_s is None else served.ttft_s * MS_PER_S,
+        "tpot_ms": served.tpot_s * MS_PER_S,
+        "concurrency": served.sequences,
+        "bound": served.bound,
+        "extrapolated": _is_extrapolated(catalog, point),
+    }
+
+
+def serve_point(catalog: Catalog, point: Point) -> Served:
+    """Run a resolved point.
+
+    Raises
+    ------
+    DoesNotFit
+        Not even one sequence fits.
+    """
+    replica = replica_of(catalog, point)
+    served = serve(replica, lengths_of(point.traffic), point.offered)
+    if served is None:
+        budget = memory_budget(replica)
+        one = float(sequence_bytes(replica, point.traffic.context_limit_tokens).ravel()[0])  # type: ignore[union-attr]
+        raise DoesNotFit(
+            f"{point.model.name} needs {float(budget.weight_bytes[0, 0]) / GIGA:.1f} GB of weights and "
+            f"{one / GIGA:.1f} GB for one sequence on each of {point.deployment.gpus} {point.gpu.name}, which "
+            f"shows {float(budget.usable_bytes[0, 0]) / GIGA:.1f} GB. Use more GPUs or a smaller dtype.",
+            field="n_gpus",
+        )
+    return served
+
+
+def replica_of(catalog: Catalog, point: Point) -> Replica:
+    """The layout of a point with the calibration that holds for it."""
+    plan, kv = point.deployment.weights, point.deployment.kv
+    architecture = architecture_of(point.model.spec)
+    resolved = catalog.judgements.calibration(point.gpu.spec, point.stack, architecture, plan, kv)
+    return compile_replica(point.model.spec, point.gpu.spec, resolved.calibration, [point.deployment])
+
+
+def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
+    """Resolve a row of the `predict` schema; blanks are defaults."""
+    model, gpu = catalog.model(required_text(row, "model")), catalog.gpu(required_text(row, "gpu"))
+    stack = catalog.stack(text_of(row, "engine") or DEFAULT_STACK)
+    weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
+    refuse_without_kernel(gpu, stack, weights)
+    tp, pp, dp, ep = parallelism(row, model)
+    deployment = Deployment(
+        tp=tp, pp=pp, ep=ep, dp=dp, weights=weights, kv=cache_dtype(catalog, row, gpu, stack, weights)
+    )
+    refuse_impossible(model.spec, deployment)
+    prompt, output = required_number(row, "isl"), required_number(row, "osl")
+    return Point(
+        model=model,
+        gpu=gpu,
+        stack=stack,
+        deployment=deployment,
+        traffic=_traffic(prompt, output, number_of(row, "cached_tokens") or 0.0),
+        offered=_offered(row),
+    )
+
+
+def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
+    """Resolve a row with separate prefill and decode workers: its decode workers' layout, both pools' time."""
+    model, gpu = catalog.model(required_text(row, "model_path")), catalog.gpu(required_text(row, "system"))
+    stack = catalog.stack(text_of(row, "backend") or DEFAULT_STACK)
+    weights = catalog.weight_plan_spec(text_of(row, "precision") or model.released_weights)
+    refuse_without_kernel(gpu, stack, weights)
+    workers = count_of(row, "decode_num_workers") or 1
+    tp, pp = count_of(row, "decode_tp_size") or 1, count_of(row, "decode_pp_size") or 1
+    dp = count_of(row, "decode_attention_dp_size") or 1
+    deployment = Deployment(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        ep=_dividing(count_of(row, "decode_moe_ep_size") or 1, tp * dp),
+        weights=weights,
+        kv=cache_dtype(catalog, row, gpu, stack, weights),
+        mode="disaggregated",
+    )
+    refuse_impossible(model.spec, deployment)
+    concurrency = number_of(row, "concurrency")
+    return Point(
+        model=model,
+        gpu=gpu,
+        stack=stack,
+        deployment=deployment,
+        traffic=_traffic(required_number(row, "isl"), required_number(row, "osl"), 0.0),
+        offered=Offered(
+            mode="continuous", concurrency=None if concurrency is None else concurrency / workers
+        ),
+    )
+
+
+def cache_dtype(
+    catalog: Catalog, row: Mapping[str, str], gpu: GpuEntry, stack: StackEntry, weights: WeightPlan
+) -> DtypeSpec:
+    """The cache's dtype; where blank, what the stack keeps beside such weights, else 16 bit."""
+    asked = text_of(row, "kv_dtype")
+    if asked is not None:
+        return catalog.dtype(asked).spec
+    if stack.kv_beside_quantised and weights.attention.value_bytes < SIXTEEN_BIT_BYTES:
+        return catalog.dtype(stack.kv_beside_quantised).spec
+    wide = next((rate for rate in SIXTEEN_BIT if rate in gpu.spec.dense_flops_per_s), SIXTEEN_BIT[0])
+    return catalog.dtype(wide).spec
+
+
+def parallelism(row: Mapping[str, str], model: ModelEntry) -> tuple[int, int, int, int]:
+    """tp, pp, dp and ep of a row.
+
+    Without tp all GPUs that pp and dp leave are tensor-parallel. Some tables count attention
+    data-parallel ranks inside tp: then tp x pp x dp exceeds the GPUs, and tp is what is left.
+
+    Raises
+    ------
+    InvalidRequest
+        The numbers contradict one another.
+    """
+    pp, dp = count_of(row, "pp") or 1, count_of(row, "dp") or 1
+    tp = count_of(row, "tp")
+    gpus = count_of(row, "n_gpus") or (tp or 1) * pp * dp
+    if tp is None or tp * pp * dp > gpus:
+        tp = max(gpus // (pp * dp), 1)
+    if tp * pp * dp < gpus and gpus % (tp * pp) == 0:
+        dp = gpus // (tp * pp)
+    if tp * pp * dp != gpus:
+        raise InvalidRequest(
+            f"n_gpus is {gpus}, but tp x pp x dp is {tp} x {pp} x {dp}. Give numbers that agree, or leave tp blank.",
+            field="n_gpus",
+        )
+    moe = any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups)
+    return tp, pp, dp, _dividing(count_of(row, "ep") or 1, tp * dp) if moe else 1
+
+
+def _dividing(wanted: int, ranks: int) -> int:
+    """The expert parallelism itself where it divides the ranks, else all of them."""
+    return wanted if ranks % wanted == 0 else ranks
+
+
+def _traffic(prompt: float, output: float, cached: float) -> Traffic:
+    if cached >= prompt:
+        raise InvalidRequest(
+            f"cached_tokens is {cached:g} of a prompt of {prompt:g}; at least one token is always computed.",
+            field="cached_tokens",
+        )
+    return Traffic(
+        uncached_input_tokens=prompt - cached,
+        cached_input_tokens=cached,
+        output_tokens=output,
+        context_limit_tokens=prompt + output,
+    )
+
+
+def _offered(row: Mapping[str, str]) -> Offered:
+    mode = text_of(row, "mode") or "continuous"
+    if mode not in get_args(LoadMode):
+        raise InvalidRequest(f"mode is '{mode}'; it is one of {', '.join(get_args(LoadMode))}.", field="mode")
+    return Offered(
+        mode=mode,  # type: ignore[arg-type]
+        concurrency=number_of(row, "concurrency", least=1e-9),
+        rps=number_of(row, "rps", least=1e-9),
+        max_batch=number_of(row, "max_batch", least=1.0),
+    )
+
+
+def _scope(point: Point) -> dict[str, str]:
+    return {
+        "gpu": point.gpu.id,
+        "generation": point.gpu.spec.generation,
+        "stack": point.stack.id,
+        "architecture": architecture_of(point.model.spec),
+    }
+
+
+def _band(catalog: Catalog, point: Point) -> tuple[float, float]:
+    scope = _scope(point)
+    return (
+        catalog.judgements.find("band_low_ratio", scope).value,
+        catalog.judgements.find("band_high_ratio", scope).value,
+    )
+
+
+def _is_extrapolated(catalog: Catalog, point: Point) -> bool:
+    generation = point.gpu.spec.generation
+    region = measured_region(catalog, generation)
+    reasons = extrapolations(
+        region,
+        generation=generation,
+        context_tokens=point.traffic.context_limit_tokens,
+        gpus=point.deployment.gpus,
+        cached_tokens=point.traffic.cached_input_tokens,
+    )
+    return bool(reasons)
+
+
+def measured_region(catalog: Catalog, generation: str) -> MeasuredRegion:
+    """Where an accelerator generation has measured points."""
+    scope = {"generation": generation}
+    return MeasuredRegion(
+        points=int(catalog.judgements.find("measured_points", scope).value),
+        longest_context_tokens=catalog.judgements.find("measured_context_tokens", scope).value,
+        most_gpus=catalog.judgements.find("measured_gpus", scope).value,
+    )
