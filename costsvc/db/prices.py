@@ -171,7 +171,7 @@ def _no_price(
     )
     there = [
         f"Markets with a price that day: {_listed(markets)}.",
-        f"Providers with a {market} price that day: {_listed(providers)}.",
+        f"Providers with one in the {market} market: {_listed(providers)}.",
     ]
     if regions:
         there.append(f"Their regions: {_listed(regions)}.")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Engine, func, insert, or_, select, text, update
 
@@ -15,6 +15,9 @@ from costsvc.db.integrity import refuse_contradictions
 from costsvc.db.rows import Row, Rows, content_hash, content_of, fingerprint, identity, rows_of
 from costsvc.db.tables import RevisionRow, Versioned
 from costsvc.errors import NotInCatalog, Unavailable
+
+Change: TypeAlias = Callable[[CatalogContent | None], CatalogContent]
+"""A catalog made from the one before it, or from none."""
 
 _HOUSEKEEPING = frozenset({"row_id", "added_revision", "retired_revision"})
 # Both databases bound the number of parameters of one statement; 32,766 is SQLite's.
@@ -92,23 +95,39 @@ class CatalogRepository:
                 raise NotInCatalog(
                     "revision", str(wanted), [str(nearest)], listed_at=f"revisions 1 to {newest}"
                 )
-            return content_of({table: _rows_at(connection, table, wanted) for table in _CATALOG_TABLES})
+            return _content_at(connection, wanted)
 
     def store(self, content: CatalogContent, *, author: str, note: str) -> StoreResult:
         """Make a catalog the newest revision, in one transaction; nothing happens where it already is.
-
-        Writers wait for one another, so each compares with the one before it.
 
         Raises
         ------
         InvalidCatalogFile
             The catalog contradicts itself.
         """
-        rows = rows_of(content)
-        refuse_contradictions(content, rows)
+        return self._store(lambda _connection, _newest: content, author=author, note=note)
+
+    def store_changed(self, change: Change, *, author: str, note: str) -> StoreResult:
+        """Make the newest catalog, as `change` makes it of the one before, the newest revision.
+
+        Other writers wait meanwhile, so nothing they wrote is lost. What `change` raises passes through, and
+        then nothing is stored.
+        """
+
+        def changed(connection: Connection, newest: int | None) -> CatalogContent:
+            return change(None if newest is None else _content_at(connection, newest))
+
+        return self._store(changed, author=author, note=note)
+
+    def _store(
+        self, contents: Callable[[Connection, int | None], CatalogContent], *, author: str, note: str
+    ) -> StoreResult:
         with writing(self._engine) as connection:
             _wait_for_other_writers(connection)
             newest = _newest(connection)
+            content = contents(connection, newest)
+            rows = rows_of(content)
+            refuse_contradictions(content, rows)
             differences = {table: _difference(connection, table, rows[table]) for table in rows}
             changed = sum(difference.changed for difference in differences.values())
             result = StoreResult(
@@ -155,6 +174,10 @@ _CATALOG_TABLES: tuple[type[Versioned], ...] = tuple(Versioned.__subclasses__())
 
 def _newest(connection: Connection) -> int | None:
     return connection.scalar(select(func.max(RevisionRow.id)))
+
+
+def _content_at(connection: Connection, revision: int) -> CatalogContent:
+    return content_of({table: _rows_at(connection, table, revision) for table in _CATALOG_TABLES})
 
 
 def _wait_for_other_writers(connection: Connection) -> None:

@@ -248,6 +248,35 @@ def test_loaders_at_once_take_turns_and_lose_nothing(repository: CatalogReposito
         assert repository.load(result.revision) == content
 
 
+def test_changes_at_once_build_on_one_another(repository: CatalogRepository) -> None:
+    store(repository, with_offers(CONTENT))
+
+    def add(provider: str) -> StoreResult:
+        def change(before: CatalogContent | None) -> CatalogContent:
+            assert before is not None
+            return with_offers(before, *before.offers, offer(provider, [(DAY, "1")]))
+
+        return repository.store_changed(change, author=provider, note="")
+
+    with ThreadPoolExecutor(6) as pool:
+        revisions = {result.revision for result in pool.map(add, "ABCDEF")}
+    assert revisions == {2, 3, 4, 5, 6, 7}
+    assert {offer.provider for offer in repository.load().offers} == set("ABCDEF")
+
+
+def test_a_change_that_is_refused_stores_nothing_and_lets_the_next_one_through(
+    repository: CatalogRepository,
+) -> None:
+    def refuse(before: CatalogContent | None) -> CatalogContent:
+        assert before is None
+        raise NotInCatalog("gpu", "h1000", [])
+
+    with pytest.raises(NotInCatalog, match="h1000"):
+        repository.store_changed(refuse, author="me", note="")
+    assert repository.newest_revision() is None
+    assert repository.store_changed(lambda _: CONTENT, author="me", note="").revision == 1
+
+
 def test_the_same_catalog_stored_at_once_is_one_revision(repository: CatalogRepository) -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: store(repository, CONTENT), range(4)))
