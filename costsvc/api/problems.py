@@ -28,7 +28,8 @@ _STATUS: Final[Mapping[type[CostsvcError], int]] = {
     errors.NotAuthorized: 401,
     errors.NotInCatalog: 404,
     errors.Infeasible: 422,
-    errors.InvalidCatalogFile: 422,
+    # What was loaded was checked before, so this is never the caller's doing.
+    errors.InvalidCatalogFile: 500,
     errors.Unavailable: 503,
     CostsvcError: 500,
 }
@@ -50,7 +51,7 @@ def _spaced(name: str, separator: str) -> str:
 
 def _kind_of_class(kind: type[CostsvcError]) -> Kind:
     status = next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
-    title = _spaced(kind.__name__, " ").capitalize()
+    title = _spaced(kind.__name__, " ").capitalize().replace("Slo", "SLO")
     return Kind(_spaced(kind.__name__, "-").lower(), title, status, cleandoc(kind.__doc__ or ""))
 
 
@@ -96,7 +97,7 @@ KINDS: Final[Mapping[str, Kind]] = {kind.slug: kind for kind in (*_OF_CLASS.valu
 def known(request: Request[Any, Any, Any], error: CostsvcError) -> Response[bytes]:
     """An error whose words are meant for the user."""
     kind = _OF_CLASS.get(type(error))
-    if kind is None:
+    if kind is None or kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return unforeseen(request, error)
     listed = error.details.get("errors")
     faults = listed if listed else [{"field": error.field, "detail": error.message}]

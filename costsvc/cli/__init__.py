@@ -1,0 +1,17 @@
+"""The command line: the same use cases as the service, with the same words for what goes wrong."""
+
+from costsvc.cli.lazy import LazyGroup
+
+main = LazyGroup(
+    name="costsvc",
+    help="What a token of a large language model really costs.",
+    commands={
+        "quote": ("costsvc.cli.quote:quote", "Price one model on one GPU."),
+        "predict": ("costsvc.cli.points:predict", "Throughput and latency of each row of a CSV file."),
+        "capacity": ("costsvc.cli.points:capacity", "KV-cache capacity of each row of a CSV file."),
+        "catalog": ("costsvc.cli.catalog:catalog", "Check the catalog files, or load them."),
+        "db": ("costsvc.cli.database:database", "Prepare the database."),
+        "keys": ("costsvc.cli.keys:keys", "Create, list and revoke keys."),
+        "serve": ("costsvc.cli.serve:serve", "Start the service."),
+    },
+)
