@@ -79,8 +79,13 @@ def _candidates(
     for tp in _choices(wanted.tp, _powers(min(domain, LARGEST_SEARCHED_GPUS)) + _odd(wanted.gpus, domain)):
         for dp in _choices(wanted.dp, _powers(LARGEST_SEARCHED_GPUS // tp) if moe else [1]):
             for pp in _choices(wanted.pp, _stages(model, tp * dp, domain, wanted)):
-                for ep in _choices(wanted.ep, sorted({1, tp * dp}) if moe else [1]):
+                for ep in _choices(wanted.ep, _expert_groups(tp, dp) if moe else [1]):
                     yield replace(base, tp=tp, pp=pp, ep=ep, dp=dp)
+
+
+def _expert_groups(tp: int, dp: int) -> list[int]:
+    """Whole experts on each rank; within one TP group also each expert split, as engines do by default."""
+    return sorted({1, tp}) if dp == 1 else [tp * dp]
 
 
 def _stages(model: ModelSpec, ranks: int, domain: int, wanted: Wanted) -> list[int]:

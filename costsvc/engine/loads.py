@@ -63,9 +63,7 @@ def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served | None
     return _closed_loop(replica, lengths, offered, limits)
 
 
-def _closed_loop(
-    replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]
-) -> Served:
+def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]) -> Served:
     """`concurrency` users who each send the next request at once; those beyond the limit wait."""
     bound = min(limits, key=lambda name: limits[name])
     running = limits[bound]
@@ -115,9 +113,7 @@ def _open_loop(replica: Replica, lengths: Lengths, rps: float, limits: dict[str,
     )
 
 
-def _static(
-    replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]
-) -> Served:
+def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]) -> Served:
     """A batch that starts and ends together: all prompts first, then the outputs in step."""
     batch = limits["memory"] if offered.concurrency is None else offered.concurrency
     together = min(batch, limits["memory"])
@@ -140,9 +136,7 @@ def _static(
 def with_cached(lengths: Lengths, cached_tokens: float) -> Lengths:
     """The same prompts, of which `cached_tokens` are found in the cache. [token]"""
     prompt = _first(lengths.prompt)
-    return replace(
-        lengths, uncached=np.asarray([prompt - cached_tokens]), cached=np.asarray([cached_tokens])
-    )
+    return replace(lengths, uncached=np.asarray([prompt - cached_tokens]), cached=np.asarray([cached_tokens]))
 
 
 def _requests_per_s(loop: Loop, lengths: Lengths, running: float) -> float:

@@ -35,6 +35,7 @@ class Lengths:
     """Tokens of requests, in arrays that broadcast with the layouts.
 
     `uncached`, `cached` and `output` are means of I, K and O; `shared` is the part of K held once.
+    `prompt_unit` is how many uncached tokens carry what is paid once a prompt; None is the prompt's own.
     """
 
     uncached: Floats
@@ -44,6 +45,12 @@ class Lengths:
     input_cv: float
     output_cv: float
     context_limit: float
+    prompt_unit: Floats | None = None
+
+    @property
+    def per_prompt(self) -> Floats:
+        """Uncached tokens that carry what is paid once a prompt. [token]"""
+        return self.uncached if self.prompt_unit is None else self.prompt_unit
 
     @property
     def prompt(self) -> Floats:

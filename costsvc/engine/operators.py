@@ -127,6 +127,11 @@ def attention_prefill_s(
     return roof_s(flops / (sixteen_bit_flops_per_s(gpu) * share), read_bytes / gpu.memory_bytes_per_s)
 
 
+def scan_prefill_s(flops: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
+    """Recurrent mixer over a prompt: chunked scans are matrix products of fixed size, long from the start. [s]"""
+    return flops / (sixteen_bit_flops_per_s(gpu) * calibration.attention_prefill_mfu_share)
+
+
 def all_reduce_s(message_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
     r"""Ring or switch all-reduce, :math:`\alpha + 2 \frac{n-1}{n} \frac{s}{\beta}`; free on one rank. [s]
 

@@ -4,7 +4,9 @@ All prices here are accelerator-seconds per token of a saturated deployment; mon
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,9 @@ from costsvc.engine.specs import Objectives
 from costsvc.engine.step import Batch, step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
 
-NODES = 12
+NODES = (12, 24, 48, 96)
 RELATIVE_STEP = 1e-3
+RESIDUAL_SHARE = 2.5e-3
 RENT_STEP = 1e-3
 WHOLE = 1e-9
 
@@ -53,8 +56,9 @@ def marginal_prices(
 
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
-    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. Twelve Gauss-Legendre nodes, central differences; the
-    concurrency is solved anew at each point, so a token pays for time and for room.
+    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
+    tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound; central
+    differences. The concurrency is solved anew at each point, so a token pays for time and for room.
 
     References
     ----------
@@ -62,21 +66,33 @@ def marginal_prices(
     .. [2] Billera, Heath and Raanan, "Internal telephone billing rates," Operations Research 26(6), 1978.
     .. [3] Mirman and Tauman, Mathematics of Operations Research 7(1), 1982.
     """
-    nodes, weights = _gauss_legendre()
     tokens = np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+
+    def cost(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _request_gpu_s(replica, lengths, points, objectives, utilization_share)
+
+    prices = np.zeros(len(tokens))
+    for nodes in NODES:
+        prices = _ray_integral(cost, tokens, nodes)
+        if abs(prices @ tokens / cost_gpu_s - 1.0) < RESIDUAL_SHARE:
+            break
+    return _conserving(prices, tokens, cost_gpu_s)
+
+
+def _ray_integral(
+    cost: Callable[[NDArray[np.float64]], NDArray[np.float64]], tokens: NDArray[np.float64], nodes: int
+) -> NDArray[np.float64]:
+    """Mean marginal costs along the ray to `tokens`, by central differences at Gauss-Legendre nodes."""
+    places, weights = _gauss_legendre(nodes)
     steps = RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum())
-    ray = nodes[:, None] * tokens
-    moved = nodes[:, None] * steps
+    ray, moved = places[:, None] * tokens, places[:, None] * steps
     up, down = (np.repeat(ray[:, None, :], len(tokens), axis=1) for _ in range(2))
     for axis in range(len(tokens)):
         up[:, axis, axis] += moved[:, axis]
         down[:, axis, axis] -= moved[:, axis] * (tokens[axis] > 0)
-    points = np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])
-    costs = _request_gpu_s(replica, lengths, points, objectives, utilization_share)
-    high, low = costs.reshape(2, len(nodes), 3)
+    high, low = cost(np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])).reshape(2, nodes, 3)
     width = moved * np.where(tokens > 0, 2.0, 1.0)
-    prices = weights @ ((high - low) / width)
-    return _conserving(prices, tokens, cost_gpu_s)
+    return np.asarray(weights @ ((high - low) / width))
 
 
 def step_prices(
@@ -215,7 +231,12 @@ def _request_gpu_s(
     cached = points[:, 1]
     shared_part = np.asarray(lengths.shared / np.maximum(lengths.cached, 1e-300))
     at = replace(
-        lengths, uncached=points[:, 0], cached=cached, output=points[:, 2], shared=cached * shared_part
+        lengths,
+        uncached=points[:, 0],
+        cached=cached,
+        output=points[:, 2],
+        shared=cached * shared_part,
+        prompt_unit=lengths.per_prompt,
     )
     state = solve(replica, at, objectives, utilization_share)
     return np.asarray(state.request_gpu_s[0], dtype=np.float64)
@@ -287,10 +308,11 @@ def _prefill_step_s(replica: Replica, lengths: Lengths) -> float:
     return float(np.asarray(step_time(replica, prompt_batch(replica, lengths, tokens)).total_s)[0, 0])
 
 
-def _gauss_legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+@cache
+def _gauss_legendre(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    return (nodes + 1.0) / 2.0, weights / 2.0
+    places, weights = np.polynomial.legendre.leggauss(nodes)
+    return (places + 1.0) / 2.0, weights / 2.0
 
 
 def _first(value: object) -> float:

@@ -34,7 +34,6 @@ class Loop:
     mixed_share: Array
     mixed_prefill: Array
     ttft_s: Array
-    ttft_unloaded_s: Array
     prefill_s: Array
     transfer_s: Array
 
@@ -84,20 +83,19 @@ def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_
     arriving = lengths.uncached * sequences / lengths.output
     prefill = np.clip(arriving, np.minimum(lengths.uncached, room), room)
     share = np.minimum(arriving / prefill, 1.0)
-    decode_s = step_time(replica, loop_batch(replica, lengths, sequences, 0.0)).total_s
-    mixed_s = step_time(replica, loop_batch(replica, lengths, sequences, prefill)).total_s
+    both = np.stack(np.broadcast_arrays(0.0, prefill))
+    decode_s, mixed_s = np.asarray(step_time(replica, loop_batch(replica, lengths, sequences, both)).total_s)
     step_s = share * mixed_s + (1.0 - share) * decode_s
     prompt_s = np.maximum(lengths.uncached / room, 1.0) * mixed_s
     wait_s = step_s / 2 + queue_factor(utilization_share * share, sequences) * prompt_s
     zero = np.zeros_like(step_s)
     return Loop(
         step_s=step_s,
-        mixed_step_s=np.asarray(mixed_s),
-        decode_step_s=np.asarray(decode_s),
+        mixed_step_s=mixed_s,
+        decode_step_s=decode_s,
         mixed_share=share + zero,
         mixed_prefill=prefill + zero,
         ttft_s=wait_s + prompt_s,
-        ttft_unloaded_s=_prompt_alone_s(replica, lengths) + zero,
         prefill_s=zero,
         transfer_s=zero,
     )
@@ -109,7 +107,7 @@ def loop_batch(replica: Replica, lengths: Lengths, sequences: Floats, prefill: F
     if not replica.deployments[0].kv_cache:
         recomputed = sequences * lengths.resident
         return Batch(0.0, lengths.prompt, last, recomputed, 0.0, lengths.resident, sequences)
-    prompts = prefill / lengths.uncached
+    prompts = prefill / lengths.per_prompt
     return Batch(
         sequences, lengths.prompt, last, prefill, lengths.cached, lengths.prompt, sequences + prompts
     )
@@ -135,15 +133,26 @@ def prompt_batch(replica: Replica, lengths: Lengths, tokens: Floats) -> Batch:
     """A step of `tokens` prompt tokens per engine process and nothing else."""
     ranks = replica.dp * replica.pp
     return Batch(
-        0.0, 0.0, 1.0, tokens * ranks, lengths.cached, lengths.prompt, ranks * tokens / lengths.uncached
+        0.0, 0.0, 1.0, tokens * ranks, lengths.cached, lengths.prompt, ranks * tokens / lengths.per_prompt
     )
 
 
-def _prompt_alone_s(replica: Replica, lengths: Lengths) -> Floats:
-    """Prefill of one prompt on an idle replica, in chunks of the token budget. [s]"""
+def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:
+    """First token of one prompt on an idle replica, prefilled in chunks of the token budget. [s]
+
+    In disaggregated deployments the cache's transfer and the first decode step are on the way.
+    """
     chunk = np.minimum(lengths.uncached, replica.calibration.step_token_budget_tokens)
-    alone = step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
-    return lengths.uncached / chunk * alone
+    prefill = lengths.uncached / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
+    if replica.deployments[0].mode == "colocated":
+        return np.asarray(prefill)
+    first = step_time(replica, loop_batch(replica, lengths, 1.0, 0.0)).total_s
+    return np.asarray(prefill + transfer_s(replica, lengths) + first)
+
+
+def transfer_s(replica: Replica, lengths: Lengths) -> Floats:
+    """Sending a prompt's cache to the decode pool, each accelerator its share over its own port. [s]"""
+    return sequence_bytes(replica, lengths.prompt) / replica.calibration.network_bytes_per_s
 
 
 def _run_pools(replica: Replica, lengths: Lengths, sequences: Array, utilization_share: float) -> Loop:
@@ -151,9 +160,9 @@ def _run_pools(replica: Replica, lengths: Lengths, sequences: Array, utilization
     decode_s = step_time(replica, loop_batch(replica, lengths, sequences, 0.0)).total_s
     budget = replica.calibration.step_token_budget_tokens
     full_s = step_time(replica, prompt_batch(replica, lengths, budget)).total_s
-    transfer_s = sequence_bytes(replica, lengths.prompt) / replica.calibration.network_bytes_per_s
-    prefill_s = lengths.uncached / step_token_limit(replica) * full_s + transfer_s
-    alone_s = _prompt_alone_s(replica, lengths) + transfer_s + decode_s
+    sending_s = transfer_s(replica, lengths)
+    prefill_s = lengths.uncached / step_token_limit(replica) * full_s + sending_s
+    alone_s = ttft_unloaded_s(replica, lengths)
     zero = np.zeros_like(decode_s)
     return Loop(
         step_s=np.asarray(decode_s),
@@ -162,9 +171,8 @@ def _run_pools(replica: Replica, lengths: Lengths, sequences: Array, utilization
         mixed_share=zero,
         mixed_prefill=budget + zero,
         ttft_s=alone_s + queue_factor(utilization_share, sequences) * prefill_s,
-        ttft_unloaded_s=np.asarray(alone_s),
         prefill_s=prefill_s + zero,
-        transfer_s=transfer_s + zero,
+        transfer_s=sending_s + zero,
     )
 
 
@@ -304,7 +312,7 @@ def _within(
         f_high = np.where(right, f_middle, np.where(again, f_high / 2, f_high))
         low, high = np.where(right, low, middle), np.where(right, middle, high)
         was_right = right
-        if np.nanmax(np.abs(f_middle)) < ROOT_TOLERANCE:
+        if np.all(np.nan_to_num(np.abs(f_middle)) < ROOT_TOLERANCE):
             break
     sequences = np.where(met, ceiling, np.where(unreachable, np.nan, low))
     return sequences, run_loop(replica, lengths, sequences, utilization_share)

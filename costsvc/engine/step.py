@@ -1,6 +1,6 @@
 """One iteration of the serving loop, in seconds: decode tokens and prefill tokens through all layers."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,10 +46,9 @@ class StepTime:
     @property
     def total_s(self) -> Floats:
         """All terms. [s]"""
-        total: Floats = 0.0
-        for term in fields(self):
-            total = total + getattr(self, term.name)
-        return total
+        dense = self.projections_s + self.ffn_s + self.experts_s + self.head_s
+        attention = self.decode_attention_s + self.prefill_attention_s
+        return dense + attention + self.communication_s + self.layer_overhead_s + self.host_overhead_s
 
 
 def step_time(replica: Replica, batch: Batch) -> StepTime:
@@ -145,6 +144,8 @@ def _prefill_layer(replica: Replica, group: AttentionGroup, batch: Batch) -> Flo
     flops = tokens * group.attention.prefill_flops(visible, context) / replica.tp
     held = group.attention.kv_values(batch.prefill_last) * group.kv_share * replica.kv.value_bytes
     read_bytes = np.where(tokens > 0, held, 0.0)
+    if not group.attention.keeps_tokens:
+        return operators.scan_prefill_s(flops, replica.gpu, replica.calibration)
     return operators.attention_prefill_s(flops, read_bytes, visible, replica.gpu, replica.calibration)
 
 

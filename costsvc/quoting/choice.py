@@ -10,13 +10,14 @@ from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget
 from costsvc.engine.prefix import PrefixState, solve_with_prefix_cache
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.serving import SteadyState, lengths_of, run_loop, solve
-from costsvc.engine.specs import Deployment, Objectives
+from costsvc.engine.specs import Calibration, Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, SloUnreachable
 from costsvc.quoting.scenario import Scenario
 
 PREFIX_FINALISTS = 3
 RELAXED_BY = 1e-6
+SMALLEST_STEP_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +50,42 @@ def choose(scenario: Scenario) -> Choice:
     layouts = _layouts(scenario, scenario.wanted)
     lengths = lengths_of(scenario.traffic)
     every = _compiled(scenario, layouts)
-    objectives: Objectives = scenario.objectives
-    warnings: tuple[str, ...] = ()
-    state = solve(every, lengths, objectives, scenario.utilization_share)
+    state = solve(every, lengths, scenario.objectives, scenario.utilization_share)
     fits = ~np.isnan(state.limits["memory"][:, 0])
     if not fits.any():
         raise does_not_fit(scenario, every)
+    objectives, warnings = scenario.objectives, list[str]()
     if np.isnan(state.sequences).all():
+        every, state = _smaller_steps(scenario, every, lengths)
+        warnings.append(_step_warning(every))
+    if np.isnan(state.sequences).all():
+        every = _compiled(scenario, layouts)
         objectives, warnings = _relaxed(scenario, every, lengths, fits)
         state = solve(every, lengths, objectives, scenario.utilization_share)
     order = [int(index) for index in np.argsort(state.request_gpu_s[:, 0], kind="stable")]
     feasible = int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
     finalists = [layouts[index] for index in order[: min(feasible, PREFIX_FINALISTS)]]
-    best = _best(scenario, finalists, lengths, objectives)
-    return replace(best, considered=len(layouts), feasible=feasible, warnings=warnings)
+    best = _best(scenario, every.calibration, finalists, lengths, objectives)
+    return replace(best, considered=len(layouts), feasible=feasible, warnings=tuple(warnings))
+
+
+def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
+    """Halve the token budget of a step until some layout meets the objectives, as an operator would."""
+    tokens = every.calibration.step_token_budget_tokens
+    while True:
+        tokens /= 2
+        smaller = replace(every, calibration=replace(every.calibration, step_token_budget_tokens=tokens))
+        state = solve(smaller, lengths, scenario.objectives, scenario.utilization_share)
+        if tokens / 2 < SMALLEST_STEP_TOKENS or not np.isnan(state.sequences).all():
+            return smaller, state
+
+
+def _step_warning(every: Replica) -> str:
+    tokens = every.calibration.step_token_budget_tokens
+    return (
+        f"With the assumed token budget of a step no layout meets the objective; this quote is for "
+        f"max_num_batched_tokens={tokens:.0f}, the largest half that does."
+    )
 
 
 def _layouts(scenario: Scenario, wanted: Wanted) -> list[Deployment]:
@@ -70,22 +93,33 @@ def _layouts(scenario: Scenario, wanted: Wanted) -> list[Deployment]:
     return possible_layouts(scenario.model.spec, scenario.gpu.spec, calibration, scenario.base, wanted)
 
 
-def _compiled(scenario: Scenario, layouts: Sequence[Deployment]) -> Replica:
-    return compile_replica(scenario.model.spec, scenario.gpu.spec, scenario.resolved.calibration, layouts)
+def _compiled(
+    scenario: Scenario, layouts: Sequence[Deployment], calibration: Calibration | None = None
+) -> Replica:
+    return compile_replica(
+        scenario.model.spec, scenario.gpu.spec, calibration or scenario.resolved.calibration, layouts
+    )
 
 
 def _best(
-    scenario: Scenario, finalists: Sequence[Deployment], lengths: Lengths, objectives: Objectives
+    scenario: Scenario,
+    calibration: Calibration,
+    finalists: Sequence[Deployment],
+    lengths: Lengths,
+    objectives: Objectives,
 ) -> Choice:
     """The cheapest finalist; with a sharing profile each is solved with its prefix cache."""
     if scenario.sharing is None:
         finalists = finalists[:1]
-    solved = [_solved(scenario, layout, lengths, objectives) for layout in finalists]
+    solved = [
+        _solved(scenario, _compiled(scenario, [layout], calibration), lengths, objectives)
+        for layout in finalists
+    ]
     return min(solved, key=lambda choice: float(choice.state.request_gpu_s[0, 0]))
 
 
-def _solved(scenario: Scenario, layout: Deployment, lengths: Lengths, objectives: Objectives) -> Choice:
-    replica, prefix = _compiled(scenario, [layout]), None
+def _solved(scenario: Scenario, replica: Replica, lengths: Lengths, objectives: Objectives) -> Choice:
+    prefix = None
     if scenario.sharing is None:
         state = solve(replica, lengths, objectives, scenario.utilization_share)
     else:
@@ -107,7 +141,7 @@ def _solved(scenario: Scenario, layout: Deployment, lengths: Lengths, objectives
 
 def _relaxed(
     scenario: Scenario, every: Replica, lengths: Lengths, fits: np.ndarray
-) -> tuple[Objectives, tuple[str, ...]]:
+) -> tuple[Objectives, list[str]]:
     """The nearest objective that some layout reaches, where it was only assumed."""
     alone = run_loop(
         every, lengths, np.minimum(1.0, solve_ceiling(every, lengths)), scenario.utilization_share
@@ -122,7 +156,7 @@ def _relaxed(
         f"No layout reaches the assumed TPOT of {scenario.objectives.tpot_s * MS_PER_S:g} ms; this quote is for "
         f"{relaxed_s * MS_PER_S:.1f} ms, the nearest that one reaches. Give tpot_ms or slo to say what you need."
     )
-    return replace(scenario.objectives, tpot_s=relaxed_s), (warning,)
+    return replace(scenario.objectives, tpot_s=relaxed_s), [warning]
 
 
 def solve_ceiling(replica: Replica, lengths: Lengths) -> np.ndarray:

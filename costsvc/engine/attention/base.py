@@ -1,7 +1,7 @@
 """What the variants share: the array type, the sparse indexer and the sliding integral."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ class Mixer:
     """What most variants answer alike."""
 
     __slots__ = ()
+
+    keeps_tokens: ClassVar[bool] = True
+    """Whether each token stays readable, so that the context makes attention longer."""
 
     def state_bytes(self) -> float:
         """Memory of a sequence that does not grow with it. [B]"""

@@ -1,7 +1,7 @@
 """Mixers whose memory does not grow with the context."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from costsvc.engine.attention.base import FLOP_PER_MULTIPLY_ADD, Floats, Mixer
 
@@ -33,6 +33,8 @@ class RecurrentState(Mixer):
     state_value_bytes: float = 4.0
     conv_value_bytes: float = 2.0
     kind: Literal["recurrent"] = "recurrent"
+
+    keeps_tokens: ClassVar[bool] = False
 
     def kv_values(self, context_tokens: Floats) -> Floats:
         """Nothing grows with the context. [values]"""

@@ -96,6 +96,9 @@ def _case(scenario: Scenario, choice: Choice, prompt: float, cached: float) -> _
 
 
 def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> Section:
+    """What hits save; null where one of the two cases cannot meet the objectives at all."""
+    if np.isnan(without.cost_gpu_s) or np.isnan(cached.cost_gpu_s):
+        return {"savings": None, "why_null": "the deployment meets the objectives in only one of both cases"}
     saved_gpu_s = without.cost_gpu_s - cached.cost_gpu_s
     rate = scenario.request.rps or number_exact(cached.state.requests_per_s) * scenario.utilization_share
     monthly = saved_gpu_s * bill.factor * rate * HOURS_PER_MONTH * SECONDS_PER_HOUR
@@ -116,6 +119,8 @@ def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> S
 def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices) -> Section:
     """Break-even interval by tier; null is unbounded, because the tier's rent is zero."""
     second_usd = bill.gpu_second_usd * bill.load_multiplier
+    if np.isnan(prices.cached):
+        prices = bill.tokens
     saved = (prices.uncached - prices.cached) * second_usd
     here = break_even_retention_s(saved, 0.0, bill.rent_gpus_per_byte * bill.token_bytes * second_usd)
     section: Section = {"hbm": None if here is None else number(here)}
