@@ -7,6 +7,8 @@
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# Test files run in this many processes; starting them pays off once the tests take more than some ten seconds.
+WORKERS ?= 2
 # More options for the command behind a target, such as `make test ARGS="-k price"`.
 ARGS ?=
 
@@ -26,8 +28,8 @@ setup: $(RUNTIME) ## Install the service into .venv
 serve: $(RUNTIME) ## Start the service on http://127.0.0.1:8000 (HOST=… PORT=…)
 	@exec $(BIN)/costsvc serve --host $(HOST) --port $(PORT) $(ARGS)
 
-test: $(DEV) ## Run the tests
-	@$(BIN)/pytest $(ARGS)
+test: $(DEV) ## Run the tests (WORKERS=0 for one process, as a debugger needs)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 lint: $(DEV) ## Check format, style, types and the arrows between layers
 	@$(BIN)/ruff format --check
