@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from costsvc.db import entries
-from costsvc.ingest.entry import Count, Day, Money, Slug, Strict, Text
+from costsvc.ingest.entry import Count, Day, Money, Slug, Strict, Text, mistake
 
 
 class ApiPriceFields(Strict):
@@ -40,7 +40,7 @@ class ApiPriceFile(Strict):
     def a_source_speaks_once_a_day(self) -> Self:
         keys = [(one.source, one.observed) for one in self.observations]
         if len(keys) > len(set(keys)):
-            raise ValueError("Two observations are of the same source and day; join them")
+            raise mistake("Two observations are of the same source and day; join them", "observations")
         return self
 
     def records(self, provider_name: str) -> tuple[entries.ApiPrice, ...]:

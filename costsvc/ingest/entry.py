@@ -14,6 +14,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from costsvc.db import entries
 from costsvc.errors import InvalidCatalogFile
@@ -43,6 +44,11 @@ Money: TypeAlias = Annotated[
     BeforeValidator(_written_as_text),
     Field(gt=0, max_digits=18, decimal_places=10, allow_inf_nan=False),
 ]
+
+
+def mistake(complaint: str, *place: str | int) -> PydanticCustomError:
+    """A refusal that knows where in the file it bites."""
+    return PydanticCustomError("mistake", "{complaint}", {"complaint": complaint, "place": place})
 
 
 class Strict(BaseModel):
@@ -168,7 +174,7 @@ def validated(document: Document, schema: type[Model]) -> Model:
         return schema.model_validate(document.values)
     except ValidationError as error:
         first: dict[str, Any] = dict(error.errors(include_url=False)[0])
-        place = tuple(first["loc"])
+        place = (*first["loc"], *first.get("ctx", {}).get("place", ()))
         complaint = str(first["msg"]).removeprefix("Value error, ")
         field = ".".join(str(part) for part in place) or None
         raise InvalidCatalogFile(
@@ -178,4 +184,4 @@ def validated(document: Document, schema: type[Model]) -> Model:
 
 def _refuse(complaint: str, fields: Iterable[str]) -> None:
     if names := sorted(fields):
-        raise ValueError(f"Fields {complaint}: {', '.join(names)}")
+        raise mistake(f"Fields {complaint}: {', '.join(names)}", names[0])

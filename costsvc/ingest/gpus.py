@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from costsvc.db import entries
 from costsvc.engine.specs import GpuSpec
 from costsvc.engine.units import GIB, GIGA, MIB, TERA
-from costsvc.ingest.entry import Confirmation, Count, Day, Entry, Quantity, Slug, Text
+from costsvc.ingest.entry import Confirmation, Count, Day, Entry, Quantity, Slug, Text, mistake
 
 SpecCheck = Literal["verified", "single-source", "unverified"]
 
@@ -62,22 +62,24 @@ class GpuFile(Entry):
     def computes_in_16_bit(self) -> Self:
         """Weights of any type can run at a 16-bit rate, so one must be known."""
         if self.dense_bf16_tflops is None and self.dense_fp16_tflops is None:
-            raise ValueError("State dense_bf16_tflops or dense_fp16_tflops")
+            raise mistake("State dense_bf16_tflops or dense_fp16_tflops")
         return self
 
     @model_validator(mode="after")
     def a_link_has_a_rate_and_a_domain(self) -> Self:
         parts = (self.scale_up_link, self.scale_up_gb_per_s_per_direction)
         if any(part is None for part in parts) and any(part is not None for part in parts):
-            raise ValueError("State scale_up_link and scale_up_gb_per_s_per_direction together, or neither")
+            complaint = "State scale_up_link and scale_up_gb_per_s_per_direction together, or neither"
+            raise mistake(complaint, "scale_up_link")
         if self.scale_up_link is None and self.scale_up_domain_gpus > 1:
-            raise ValueError("A scale-up domain of several accelerators needs scale_up_link")
+            complaint = "A scale-up domain of several accelerators needs scale_up_link"
+            raise mistake(complaint, "scale_up_domain_gpus")
         return self
 
     @model_validator(mode="after")
     def software_sees_no_more_than_the_label(self) -> Self:
         if self._usable_bytes() > self.memory_gib * GIB:
-            raise ValueError("Software cannot see more memory than memory_gib")
+            raise mistake("Software cannot see more memory than memory_gib", "driver_memory_mib")
         return self
 
     @model_validator(mode="after")
@@ -85,7 +87,8 @@ class GpuFile(Entry):
         named = {field for group in self.fields_not_confirmed.values() for field in group}
         named |= {field for one in self.confirmations for field in one.fields}
         if unknown := sorted(named - self.facts()):
-            raise ValueError(f"Remarks about fields that the file does not state: {', '.join(unknown)}")
+            complaint = f"Remarks about fields that the file does not state: {', '.join(unknown)}"
+            raise mistake(complaint, "fields_not_confirmed")
         return self
 
     def spec(self) -> GpuSpec:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from costsvc.db import entries
-from costsvc.ingest.entry import Count, Day, Slug, SourceFields, Strict, Text
+from costsvc.ingest.entry import Count, Day, Slug, SourceFields, Strict, Text, mistake
 
 ScopeKey: TypeAlias = Literal["gpu", "generation", "stack", "architecture", "dtype"]
 Name: TypeAlias = Annotated[
@@ -31,9 +31,9 @@ class JudgementFields(Strict):
     def says_what_it_rests_on(self) -> Self:
         """A measurement has points; an estimate has a reason."""
         if self.kind == "measured" and self.points is None:
-            raise ValueError("A measured value states its number of points")
+            raise mistake("A measured value states its number of points", "kind")
         if self.kind == "estimate" and self.reason is None:
-            raise ValueError("An estimate states its reason")
+            raise mistake("An estimate states its reason", "kind")
         return self
 
 

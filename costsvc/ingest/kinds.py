@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from costsvc.db import entries
 from costsvc.engine.specs import DtypeSpec, MemoryRule
-from costsvc.ingest.entry import Quantity, Slug, SourceFields, Strict, Text
+from costsvc.ingest.entry import Quantity, Slug, SourceFields, Strict, Text, mistake
 
 Rate = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"]
 SIXTEEN_BIT = frozenset({"bf16", "fp16"})
@@ -24,7 +24,8 @@ class DtypeFields(Strict):
     @model_validator(mode="after")
     def ends_in_a_16_bit_rate(self) -> Self:
         if self.arithmetic[-1] not in SIXTEEN_BIT:
-            raise ValueError("The last rate of arithmetic is bf16 or fp16: every card has one of them")
+            complaint = "The last rate of arithmetic is bf16 or fp16: every card has one of them"
+            raise mistake(complaint, "arithmetic")
         return self
 
     def record(self) -> entries.DtypeEntry:

@@ -16,6 +16,8 @@ Plain: TypeAlias = "str | int | float | bool | date | list[Plain] | dict[str, Pl
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DATE_TAG = "tag:yaml.org,2002:timestamp"
 _TEXT_TAG = "tag:yaml.org,2002:str"
+_LIST_TAG = "tag:yaml.org,2002:seq"
+_MAPPING_TAG = "tag:yaml.org,2002:map"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,11 @@ class _Reader:
         if id(node) in self._seen:
             raise self._refusal(node, "YAML aliases are not used here; write the value out")
         self._seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.SequenceNode) and node.tag == _LIST_TAG:
             return [self.read(child) for child in node.value]
-        if isinstance(node, yaml.MappingNode):
+        if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING_TAG:
             return self._mapping(node)
-        raise self._refusal(node, "cannot be read")
+        raise self._refusal(node, f"the tag {node.tag} is not used here")
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Plain]:
         values: dict[str, Plain] = {}

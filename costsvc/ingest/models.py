@@ -9,7 +9,7 @@ from costsvc.db import entries
 from costsvc.engine.attention import Attention
 from costsvc.engine.parameters import parameter_count
 from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, MoeFfn
-from costsvc.ingest.entry import Count, Day, Entry, Quantity, Slug, Text
+from costsvc.ingest.entry import Count, Day, Entry, Quantity, Slug, Text, mistake
 from costsvc.ingest.layers import Layer, layer_order
 
 Mixers = dict[Slug, Annotated[Attention, Field(discriminator="kind")]]
@@ -51,18 +51,22 @@ class ModelFile(Entry):
 
     @model_validator(mode="after")
     def shapes_are_positive(self) -> Self:
-        for name, block in (*self.attention.items(), *self.ffn.items()):
-            for field, value in asdict(block).items():
-                if isinstance(value, (int, float)) and value < 0:
-                    raise ValueError(f"{name}.{field} is {value}; a shape is not negative")
+        for kind, blocks in (("attention", self.attention), ("ffn", self.ffn)):
+            for name, block in blocks.items():
+                for field, value in asdict(block).items():
+                    if isinstance(value, (int, float)) and value < 0:
+                        complaint = f"{name}.{field} is {value}; a shape is not negative"
+                        raise mistake(complaint, kind, name, field)
         return self
 
     @model_validator(mode="after")
     def every_block_is_used(self) -> Self:
-        order = self._order()
-        used = {name for layer in order for name in layer if name}
+        try:
+            used = {name for layer in self._order() for name in layer if name}
+        except ValueError as error:
+            raise mistake(str(error), "layers") from error
         if unused := sorted({*self.attention, *self.ffn} - used):
-            raise ValueError(f"The layers never use: {', '.join(unused)}")
+            raise mistake(f"The layers never use: {', '.join(unused)}", "layers")
         return self
 
     @model_validator(mode="after")
@@ -72,9 +76,10 @@ class ModelFile(Entry):
         computed = self.file_parameters()
         difference = computed / self.published_parameters - 1
         if abs(difference) > TOLERATED_DIFFERENCE and self.parameter_difference_reason is None:
-            raise ValueError(
+            raise mistake(
                 f"Computed {computed:,} parameters, published {self.published_parameters:,.0f}: "
-                f"{difference:+.1%}. State parameter_difference_reason or correct the shapes"
+                f"{difference:+.1%}. State parameter_difference_reason or correct the shapes",
+                "published_parameters",
             )
         return self
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from costsvc.db import entries
 from costsvc.engine.units import HOURS_PER_MONTH, HOURS_PER_YEAR
-from costsvc.ingest.entry import Day, Money, Slug, Strict, Text
+from costsvc.ingest.entry import Day, Money, Slug, Strict, Text, mistake
 
 YEARS = "owned_amortisation_years"
 SERVER_RATIO = "owned_server_cost_ratio"
@@ -55,11 +55,12 @@ class OwnedFile(Strict):
     def every_picked_constant_is_there(self) -> Self:
         names = [one.name for one in self.facility]
         if missing := sorted(set(self.priced_with.values()) - set(names)):
-            raise ValueError(f"priced_with names no constant of facility: {', '.join(missing)}")
+            complaint = f"priced_with names no constant of facility: {', '.join(missing)}"
+            raise mistake(complaint, "priced_with")
         if unpicked := sorted({"power_usd_per_kwh", "pue", "load_share_of_power"} - set(self.priced_with)):
-            raise ValueError(f"priced_with leaves out: {', '.join(unpicked)}")
+            raise mistake(f"priced_with leaves out: {', '.join(unpicked)}", "priced_with")
         if len(names) > len(set(names)):
-            raise ValueError("A facility constant stands twice")
+            raise mistake("A facility constant stands twice", "facility")
         return self
 
     def records(

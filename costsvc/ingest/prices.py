@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from costsvc.db import entries
-from costsvc.ingest.entry import Count, Day, Money, Slug, Strict, Text
+from costsvc.ingest.entry import Count, Day, Money, Slug, Strict, Text, mistake
 
 Basis = Literal["whole-instance", "per-gpu", "gpu-component-only"]
 RentalMarket = Literal["on-demand", "spot", "reserved-6m", "reserved-1y", "reserved-3y"]
 
-SMALLEST_USD = Decimal("0.000001")
+SMALLEST_USD = Decimal("0.000000001")
 
 
 class DatedPriceFields(Strict):
@@ -56,14 +56,14 @@ class OfferFields(Strict):
     def days_follow_each_other(self) -> Self:
         days = [price.first_day for price in self.prices]
         if days != sorted(set(days)):
-            raise ValueError("The prices of an offer stand in order of their first day, each day once")
+            raise mistake("The prices of an offer stand in order of their first day, each day once", "prices")
         return self
 
     @model_validator(mode="after")
     def a_component_has_no_vote(self) -> Self:
         """A GPU whose host is billed apart is no price of a GPU hour."""
         if self.basis == "gpu-component-only" and self.excluded_reason is None:
-            raise ValueError("A component-only offer states its excluded_reason")
+            raise mistake("A component-only offer states its excluded_reason", "basis")
         return self
 
     def slug(self, provider: str) -> str:
@@ -121,7 +121,7 @@ class PriceFile(Strict):
     def no_price_is_from_the_future(self) -> Self:
         for offer in (*self.offers, *self.offers_of_other_gpus):
             if (newest := offer.prices[-1].first_day) > self.checked:
-                raise ValueError(f"A price of {newest.isoformat()} is newer than `checked`")
+                raise mistake(f"A price of {newest.isoformat()} is newer than `checked`", "checked")
         return self
 
     def records(self, provider_name: str) -> tuple[entries.Offer, ...]:

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from costsvc.ingest.entry import Slug, Strict, Text
+from costsvc.ingest.entry import Slug, Strict, Text, mistake
 
 
 class ProviderFields(Strict):
@@ -23,10 +23,11 @@ class ProvidersFile(Strict):
     @model_validator(mode="after")
     def a_spelling_means_one_provider(self) -> Self:
         owner: dict[str, str] = {}
-        for one in self.providers:
+        for n, one in enumerate(self.providers):
             for spelling in {text.casefold() for text in (one.id, one.name, *one.spellings)}:
                 if owner.setdefault(spelling, one.id) != one.id:
-                    raise ValueError(f"'{spelling}' means both {owner[spelling]} and {one.id}")
+                    complaint = f"'{spelling}' means both {owner[spelling]} and {one.id}"
+                    raise mistake(complaint, "providers", n)
         return self
 
     def names(self) -> dict[str, str]:
