@@ -61,6 +61,9 @@ def _named_entries(content: CatalogContent) -> Iterator[tuple[str, str, str]]:
     for plan in content.weight_plans:
         for dtype in (plan.attention, plan.ffn, plan.experts, plan.embedding, plan.other):
             yield f"weight plan {plan.id}", "dtype", dtype
+    for stack in content.stacks:
+        if stack.kv_beside_quantised is not None:
+            yield f"stack {stack.id}", "dtype", stack.kv_beside_quantised
 
 
 def _named_sources(content: CatalogContent) -> Iterator[tuple[str, str, str]]:

@@ -176,10 +176,10 @@ def test_the_background_thread_looks_at_its_pace_and_ends_when_told() -> None:
 def test_a_store_can_be_started_again() -> None:
     shelf = Shelf(priced("1"))
     store = SnapshotStore(shelf, poll_s=0.01)
-    for revision in (1, 2):
+    for revision in (2, 3):
         with store:
+            shelf.contents.append(priced("2"))
             wait_until(lambda: store.current.revision == revision, within_s=5)  # noqa: B023 - waited for here
-        shelf.contents.append(priced("2"))
 
 
 @pytest.fixture
@@ -219,11 +219,15 @@ def test_the_catalog_outlives_its_database(
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_a_lost_connection_is_replaced(repository: CatalogRepository, engine: Engine) -> None:
+def test_a_lost_connection_is_replaced(
+    repository: CatalogRepository, engine: Engine, reader: CatalogRepository
+) -> None:
     repository.store(priced("1"), author="me", note="")
-    with engine.connect() as held:
-        held.exec_driver_sql(
+    assert reader.newest_revision() == 1
+    with engine.connect() as connection:
+        ended = connection.exec_driver_sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-    assert repository.newest_revision() == 1
+        ).all()
+    assert ended == [(True,)]
+    assert reader.newest_revision() == 1
