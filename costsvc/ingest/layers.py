@@ -34,7 +34,8 @@ def layer_order(text: str, attention: set[str], ffn: set[str]) -> list[Layer]:
     names = _sequence(tokens)
     if tokens:
         raise ValueError(f"'{tokens[0]}' is not expected in the layers")
-    return [_layer(name, attention, ffn) for name in names]
+    layers = {name: _layer(name, attention, ffn) for name in dict.fromkeys(names)}
+    return [layers[name] for name in names]
 
 
 def _tokens(text: str) -> list[str]:

@@ -16,6 +16,8 @@ Plain: TypeAlias = "str | int | float | bool | date | list[Plain] | dict[str, Pl
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DATE_TAG = "tag:yaml.org,2002:timestamp"
 _TEXT_TAG = "tag:yaml.org,2002:str"
+# Control and format characters, and halves of characters.
+_REFUSED = frozenset({"Cc", "Cf", "Cs"})
 _LIST_TAG = "tag:yaml.org,2002:seq"
 _MAPPING_TAG = "tag:yaml.org,2002:map"
 
@@ -105,7 +107,7 @@ class _Reader:
 
     def _text(self, node: yaml.ScalarNode) -> str:
         text = str(node.value)
-        if any(unicodedata.category(sign) in {"Cc", "Cf", "Cs"} for sign in text if not " " <= sign <= "~"):
+        if not text.isprintable() and any(unicodedata.category(sign) in _REFUSED for sign in text):
             raise self._refusal(node, "text holds a control character")
         return text
 
