@@ -9,6 +9,7 @@ main = LazyGroup(
         "quote": ("costsvc.cli.quote:quote", "Price one model on one GPU."),
         "predict": ("costsvc.cli.points:predict", "Throughput and latency of each row of a CSV file."),
         "capacity": ("costsvc.cli.points:capacity", "KV-cache capacity of each row of a CSV file."),
+        "trace": ("costsvc.cli.trace:trace", "Hit rates of a recorded trace by cache capacity."),
         "catalog": ("costsvc.cli.catalog:catalog", "Check the catalog files, or load them."),
         "db": ("costsvc.cli.database:database", "Prepare the database."),
         "keys": ("costsvc.cli.keys:keys", "Create, list and revoke keys."),
