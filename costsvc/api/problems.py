@@ -137,8 +137,10 @@ def _detail_of_http(request: Request[Any, Any, Any], error: HTTPException, heade
     if error.status_code == HTTPStatus.NOT_FOUND:
         return f"There is nothing at {path}. See /docs for every path."
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = next((value for name, value in headers.items() if name.lower() == "allow"), "none")
-        return f"{path} does not answer {request.method}. Use one of: {allowed}."
+        allowed = next((value for name, value in headers.items() if name.lower() == "allow"), "")
+        return (
+            f"{path} does not answer {request.method}. Use one of: {', '.join(sorted(allowed.split(', ')))}."
+        )
     if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return f"The body is longer than {MAX_BODY_BYTES} bytes. Send less, or split it over several calls."
     return error.detail

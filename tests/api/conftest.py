@@ -1,0 +1,88 @@
+"""A running service over the shipped catalog, on a day of its own."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from costsvc.app import create_app
+from costsvc.cli.serve import prepare
+from costsvc.db.engine import make_engine
+from costsvc.db.entries import CatalogContent
+from costsvc.db.keys import KeyRepository
+from costsvc.db.migrate import upgrade
+from costsvc.db.repository import CatalogRepository
+from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.quoting.publishing import publish_files
+from costsvc.settings import Settings
+
+TODAY = date(2026, 11, 29)
+Client = TestClient[Litestar]
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that holds the shipped catalog. Never written to."""
+    path = tmp_path_factory.mktemp("api") / "costsvc.db"
+    prepare(settings_for(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_files() -> CatalogContent:
+    """Of the shipped catalog one model and one card: what is done again and again stays quick."""
+    whole = read_catalog(catalog_root(None))
+    return replace(
+        whole,
+        models=tuple(entry for entry in whole.models if entry.id == "llama-3-70b"),
+        gpus=tuple(entry for entry in whole.gpus if entry.id == "h100-sxm"),
+        offers=tuple(offer for offer in whole.offers if offer.gpu_id == "h100-sxm"),
+        api_prices=(),
+    )
+
+
+@pytest.fixture(scope="session")
+def small(small_files: CatalogContent, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that holds `small_files`. Never written to."""
+    path = tmp_path_factory.mktemp("small") / "costsvc.db"
+    engine = make_engine(f"sqlite:///{path}")
+    upgrade(engine)
+    publish_files(CatalogRepository(engine), small_files, author="tests", note="")
+    engine.dispose()
+    return path
+
+
+@pytest.fixture(scope="session")
+def app(loaded: Path) -> Litestar:
+    """The service over `loaded`."""
+    return create_app(settings_for(loaded), today=lambda: TODAY)
+
+
+@pytest.fixture(scope="session")
+def client(app: Litestar) -> Iterator[Client]:
+    """Calls to the service; its own faults arrive as responses."""
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def make_key() -> Callable[[Path, Any], str]:
+    """Makes a key of a scope in a database."""
+
+    def make(path: Path, scope: Any) -> str:
+        engine = make_engine(f"sqlite:///{path}")
+        secret, _ = KeyRepository(engine).create(scope=scope, label="tests", owner="", author="tests")
+        engine.dispose()
+        return secret
+
+    return make
+
+
+def settings_for(path: Path) -> Settings:
+    """Settings of a service over a SQLite file."""
+    return Settings.model_validate({"database_url": f"sqlite:///{path}", "poll_s": 3600})

@@ -1,0 +1,75 @@
+"""Who has the answer already is told so, and the answer says for whom it may be kept."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from litestar.testing import TestClient
+
+from costsvc.app import create_app
+from tests.api.conftest import Client, settings_for
+
+QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192"
+
+
+def etag(client: Client, url: str) -> str:
+    return str(client.get(url).headers["ETag"])
+
+
+@pytest.mark.parametrize("url", [QUOTE, "/models", "/gpus/h100", "/prices?gpu=h100", "/api-prices"])
+def test_who_has_the_answer_gets_304_without_a_body(client: Client, url: str) -> None:
+    tag = etag(client, url)
+    assert tag.startswith('W/"')
+    again = client.get(url, headers={"If-None-Match": f'"other", {tag}'})
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+
+
+def test_who_has_another_answer_gets_this_one(client: Client) -> None:
+    response = client.get(QUOTE, headers={"If-None-Match": etag(client, f"{QUOTE}&output=100")})
+    assert response.status_code == 200
+
+
+def test_the_order_of_parameters_and_a_cache_defeater_do_not_change_the_tag(client: Client) -> None:
+    assert etag(client, "/quote?ctx=8192&v=7&gpu=h100&model=llama-3-70b") == etag(client, QUOTE)
+
+
+def test_the_day_is_part_of_the_tag_even_where_the_query_names_none(client: Client, loaded: Path) -> None:
+    tomorrow = create_app(settings_for(loaded), today=lambda: date(2026, 11, 30))
+    with TestClient(tomorrow) as later:
+        assert etag(later, QUOTE) != etag(client, QUOTE)
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "said"),
+    [
+        ({}, "", "public, max-age=300"),
+        ({"X-API-Key": "k"}, "", "private, max-age=300"),
+        ({"Authorization": "Bearer k"}, "", "private, max-age=300"),
+        ({}, "&api_key=k", "private, max-age=300"),
+    ],
+)
+def test_an_answer_to_a_key_is_kept_for_its_holder_alone(
+    client: Client, headers: dict[str, str], query: str, said: str
+) -> None:
+    response = client.get(QUOTE + query, headers=headers)
+    assert response.headers["Cache-Control"] == said
+    assert response.headers["Vary"] == "Accept"
+
+
+def test_an_error_is_not_kept(client: Client) -> None:
+    assert client.get("/quote").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("url", [QUOTE, "/models", "/readyz", "/healthz"])
+def test_head_answers_like_get_without_the_body(client: Client, url: str) -> None:
+    got, head = client.get(url), client.head(url)
+    ignored = {"x-request-id"}
+    assert {k: v for k, v in head.headers.items() if k not in ignored} == {
+        k: v for k, v in got.headers.items() if k not in ignored
+    }
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_the_revision_of_the_catalog_is_in_a_header(client: Client) -> None:
+    response = client.get(QUOTE)
+    assert response.headers["X-Catalog-Revision"] == str(response.json()["catalog_revision"])

@@ -1,0 +1,60 @@
+"""What the service says about itself, and to pages of other origins."""
+
+import re
+
+import pytest
+
+from costsvc.quoting.request import QuoteRequest
+from tests.api.conftest import Client
+
+QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192"
+
+
+def test_the_page_of_calls_loads_nothing_from_elsewhere(client: Client) -> None:
+    page = client.get("/docs")
+    assert page.status_code == 200
+    assert not re.search(r"""(src|href)=["'](https?:)?//""", page.text)
+    assert "<script" not in page.text
+
+
+@pytest.mark.parametrize("name", sorted(set(QuoteRequest.model_fields) - {"profile"}))
+def test_every_parameter_of_a_quote_is_described_with_the_words_of_its_field(
+    client: Client, name: str
+) -> None:
+    described = {
+        parameter["name"]: parameter
+        for parameter in client.get("/docs/openapi.json").json()["paths"]["/quote"]["get"]["parameters"]
+    }
+    assert described[name]["description"] == QuoteRequest.model_fields[name].description
+    assert f"<code>{name}</code>" in client.get("/docs").text
+
+
+def test_bounds_are_described(client: Client) -> None:
+    described = client.get("/docs/openapi.json").json()["paths"]["/quote"]["get"]["parameters"]
+    schemas = {parameter["name"]: parameter["schema"] for parameter in described}
+    assert (schemas["ctx"]["minimum"], schemas["ctx"]["maximum"]) == (1, 100_000_000)
+    assert schemas["slo"]["enum"] == ["interactive", "strict", "batch"]
+    assert schemas["hit_rate"]["exclusiveMaximum"] == 1
+
+
+def test_writes_say_that_they_need_a_key(client: Client) -> None:
+    paths = client.get("/docs/openapi.json").json()["paths"]
+    assert paths["/prices"]["post"]["security"] == [{"key": []}]
+    assert "security" not in paths["/quote"]["post"]
+
+
+@pytest.mark.parametrize("url", [QUOTE, "/quote", "/nowhere"])
+def test_pages_of_any_origin_may_read_every_answer(client: Client, url: str) -> None:
+    for headers in ({}, {"Origin": "https://sheets.example"}):
+        response = client.get(url, headers=headers)
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert "X-Catalog-Revision" in response.headers["Access-Control-Expose-Headers"]
+
+
+def test_a_browser_that_asks_first_gets_leave(client: Client) -> None:
+    response = client.options(
+        "/quote", headers={"Origin": "https://sheets.example", "Access-Control-Request-Method": "POST"}
+    )
+    assert response.status_code == 204
+    assert "POST" in response.headers["Access-Control-Allow-Methods"]
+    assert "X-API-Key" in response.headers["Access-Control-Allow-Headers"]
