@@ -83,7 +83,7 @@ class Judgements:
             )
 
         plain = {
-            name: value(name)
+            name: value(name, plan.id)
             for name in (field.name for field in fields(Calibration))
             if name not in _NOT_PLAIN
         }

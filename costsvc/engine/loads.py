@@ -1,14 +1,20 @@
-"""How a deployment answers the loads that benchmarks offer: closed loops, open loops, batches, floods."""
+"""How a deployment answers the loads that benchmarks offer: closed loops, open loops, batches, floods.
 
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+Arrays are (1, points): one layout under many loads of one mode.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import (
     BOUNDS,
+    GIVEN,
+    Array,
     Loop,
     concurrency_limits,
     prompt_batch,
@@ -18,130 +24,145 @@ from costsvc.engine.serving import (
 from costsvc.engine.step import step_time
 
 LoadMode: TypeAlias = Literal["static", "continuous", "server", "offline-maxthroughput"]
-BISECTIONS = 60
-OVERLOADED = "rps"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What a load gets from the whole deployment. Latencies are means; None where they have no meaning."""
-
-    output_tokens_per_s: float
-    ttft_s: float | None
-    tpot_s: float
-    sequences: float
-    bound: str
+LOOP_ROUNDS: Final = 2
+BISECTIONS: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """A load: requests held in flight, or arriving at a rate, or all there is.
+    """Loads: requests held in flight, or arriving at a rate, or all there is.
 
-    `concurrency` None is as many as fit; `max_batch` caps the scheduler. [sequences], [requests/s]
+    `concurrency` infinite is as many as fit, `rps` infinite a flood; `max_batch` caps the scheduler where
+    finite. [sequences], [requests/s]
     """
 
     mode: LoadMode
-    concurrency: float | None = None
-    rps: float | None = None
-    max_batch: float | None = None
+    concurrency: Array
+    rps: Array
+    max_batch: Array
 
 
-def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served | None:
-    """Run one layout under a load; None where one sequence does not fit."""
-    limits = {
-        name: float(np.ravel(limit)[0])
-        for name, limit in concurrency_limits(replica, lengths, memory_budget(replica)).items()
-    }
-    if np.isnan(limits["memory"]):
-        return None
-    if offered.max_batch is not None:
-        limits["max_num_seqs"] = offered.max_batch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What each load gets from the whole deployment; latencies are means as benchmarks print them.
+
+    All is NaN where one sequence does not fit; TTFT is infinite where requests wait without end.
+    `bound` indexes `BOUNDS`.
+    """
+
+    output_tokens_per_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    sequences: Array
+    bound: NDArray[np.int64]
+
+
+def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
+    """Run one layout under loads."""
+    limits = concurrency_limits(replica, lengths, memory_budget(replica))
+    shape = np.broadcast_shapes(offered.concurrency.shape, np.shape(lengths.output), (1, 1))
+    wide = {name: np.broadcast_to(limit, shape) for name, limit in limits.items()}
+    scheduler = np.where(np.isfinite(offered.max_batch), offered.max_batch, wide["max_num_seqs"])
+    wide["max_num_seqs"] = np.where(np.isnan(wide["memory"]), np.nan, scheduler)
     if offered.mode == "static":
-        return _static(replica, lengths, offered, limits)
-    if offered.mode == "server" and offered.rps is not None:
-        return _open_loop(replica, lengths, offered.rps, limits)
-    return _closed_loop(replica, lengths, offered, limits)
+        return _static(replica, lengths, offered, wide)
+    if offered.mode == "server" and bool(np.isfinite(offered.rps).all()):
+        return _open_loop(replica, lengths, offered, wide)
+    return _closed_loop(replica, lengths, offered, wide)
 
 
-def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]) -> Served:
-    """`concurrency` users who each send the next request at once; those beyond the limit wait."""
-    bound = min(limits, key=lambda name: limits[name])
-    running = limits[bound]
-    waiting = 0.0
-    if offered.concurrency is not None:
-        waiting = max(offered.concurrency - running, 0.0)
-        if offered.concurrency <= running:
-            running, bound = offered.concurrency, BOUNDS[-1]
-    loop = run_loop(replica, lengths, np.asarray([[running]]), 1.0)
-    rate = _requests_per_s(loop, lengths, running)
+def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
+    """Users who each send the next request at once; those beyond the limit wait outside.
+
+    Of those in the engine some are in prefill: by Little's law :math:`B = N D / (D + TTFT)` decode, with
+    D the time of the output.
+    """
+    ceiling, bound = _tightest({name: limits[name] for name in ("memory", "max_num_seqs")})
+    inside = np.minimum(offered.concurrency, ceiling)
+    tokens = limits.get("step_tokens", np.full_like(inside, np.inf))
+    running = np.minimum(inside, tokens)
+    loop = run_loop(replica, lengths, running, 1.0)
+    flood = ~np.isfinite(offered.concurrency)
+    for _ in range(0 if flood.all() else LOOP_ROUNDS):
+        decode_s = loop.step_s * lengths.output
+        first_s = benchmark_ttft_s(replica, lengths, loop, inside)
+        running = np.minimum(np.where(flood, inside, inside * decode_s / (decode_s + first_s)), tokens)
+        loop = run_loop(replica, lengths, running, 1.0)
+    rate = running / (loop.step_s * lengths.output)
+    waiting = np.where(flood, np.inf, np.maximum(offered.concurrency - inside, 0.0))
+    first_s = benchmark_ttft_s(replica, lengths, loop, inside)
+    by_tokens = np.where(running >= tokens, BOUNDS.index("step_tokens"), bound)
     return Served(
-        output_tokens_per_s=rate * _first(lengths.output),
-        ttft_s=_first(loop.ttft_s) + waiting / rate if offered.concurrency is not None else None,
-        tpot_s=_first(loop.step_s),
-        sequences=running,
-        bound=bound,
+        output_tokens_per_s=rate * lengths.output,
+        ttft_s=first_s + waiting / rate,
+        tpot_s=loop.step_s,
+        sequences=inside,
+        bound=np.where(offered.concurrency <= ceiling, GIVEN, by_tokens),
     )
 
 
-def _open_loop(replica: Replica, lengths: Lengths, rps: float, limits: dict[str, float]) -> Served:
+def benchmark_ttft_s(replica: Replica, lengths: Lengths, loop: Loop, inside: Array) -> Array:
+    """Mean time to first token of a closed loop, as benchmarks average it: opening burst included. [s]
+
+    A floor of the stack, the own prompt behind those it meets, and a share of the whole loop's prompts, which
+    start together and stay clumped where lengths are alike.
+    """
+    calibration = replica.calibration
+    own_s = np.maximum(lengths.uncached / _room(replica, loop), 1.0) * loop.mixed_step_s + loop.prefill_s
+    marginal_s = (loop.mixed_step_s - loop.decode_step_s) * lengths.uncached / loop.mixed_prefill
+    others = calibration.ttft_burst_share * (inside - 1.0) * np.maximum(marginal_s, 0.0)
+    return np.asarray(calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s + others)
+
+
+def _room(replica: Replica, loop: Loop) -> Array:
+    return np.maximum(loop.mixed_prefill, replica.calibration.step_token_budget_tokens)
+
+
+def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
     """Poisson arrivals: the concurrency whose rate is the offered one, or the limit where none is."""
-    bound = min(limits, key=lambda name: limits[name])
-    ceiling = limits[bound]
-    full = run_loop(replica, lengths, np.asarray([[ceiling]]), 1.0)
-    most = _requests_per_s(full, lengths, ceiling)
-    if most <= rps:
-        return Served(
-            output_tokens_per_s=most * _first(lengths.output),
-            ttft_s=_first(full.ttft_s),
-            tpot_s=_first(full.step_s),
-            sequences=ceiling,
-            bound=bound,
-        )
-    low, high = 0.0, ceiling
+    ceiling, bound = _tightest(limits)
+    full = run_loop(replica, lengths, ceiling, 1.0)
+    most = ceiling / (full.step_s * lengths.output)
+    low, high = np.zeros_like(ceiling), ceiling
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        loop = run_loop(replica, lengths, np.asarray([[middle]]), 1.0)
-        low, high = (middle, high) if _requests_per_s(loop, lengths, middle) < rps else (low, middle)
-    loop = run_loop(replica, lengths, np.asarray([[high]]), 1.0)
-    waiting_s = _first(queue_factor(rps / most, ceiling)) * _first(loop.step_s)
+        loop = run_loop(replica, lengths, middle, 1.0)
+        slower = middle / (loop.step_s * lengths.output) < offered.rps
+        low, high = np.where(slower, middle, low), np.where(slower, high, middle)
+    loop = run_loop(replica, lengths, high, 1.0)
+    rate = np.minimum(offered.rps, most)
+    wait_s = queue_factor(np.minimum(offered.rps / most, 1.0), ceiling) * loop.step_s
     return Served(
-        output_tokens_per_s=rps * _first(lengths.output),
-        ttft_s=_first(loop.ttft_s) + waiting_s,
-        tpot_s=_first(loop.step_s),
+        output_tokens_per_s=rate * lengths.output,
+        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.maximum(high, 1.0)) + wait_s,
+        tpot_s=loop.step_s,
         sequences=high,
-        bound=OVERLOADED,
+        bound=np.where(most <= offered.rps, bound, GIVEN),
     )
 
 
-def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, float]) -> Served:
+def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
     """A batch that starts and ends together: all prompts first, then the outputs in step."""
-    batch = limits["memory"] if offered.concurrency is None else offered.concurrency
-    together = min(batch, limits["memory"])
-    loop = run_loop(replica, lengths, np.asarray([[together]]), 1.0)
-    ranks = _first(replica.dp * replica.pp)
-    tokens = together * _first(lengths.uncached) / ranks
-    chunk = min(tokens, replica.calibration.step_token_budget_tokens)
-    prefill_s = tokens / chunk * _first(step_time(replica, prompt_batch(replica, lengths, chunk)).total_s)
-    decode_s = _first(lengths.output) * _first(loop.decode_step_s)
-    waves = batch / together
+    memory = limits["memory"]
+    batch = np.where(np.isfinite(offered.concurrency), offered.concurrency, memory)
+    together = np.minimum(batch, memory)
+    loop = run_loop(replica, lengths, together, 1.0)
+    tokens = together * lengths.uncached / (replica.dp * replica.pp)
+    chunk = np.minimum(tokens, replica.calibration.step_token_budget_tokens)
+    prefill_s = tokens / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
+    whole_s = prefill_s + lengths.output * loop.decode_step_s
     return Served(
-        output_tokens_per_s=together * _first(lengths.output) / (prefill_s + decode_s),
-        ttft_s=prefill_s + (waves - 1) / 2 * (prefill_s + decode_s),
-        tpot_s=_first(loop.decode_step_s),
+        output_tokens_per_s=together * lengths.output / whole_s,
+        ttft_s=prefill_s + (batch / together - 1.0) / 2 * whole_s,
+        tpot_s=loop.decode_step_s,
         sequences=together,
-        bound="memory" if together < batch or offered.concurrency is None else BOUNDS[-1],
+        bound=np.where(offered.concurrency <= memory, GIVEN, BOUNDS.index("memory")),
     )
 
 
-def with_cached(lengths: Lengths, cached_tokens: float) -> Lengths:
-    """The same prompts, of which `cached_tokens` are found in the cache. [token]"""
-    prompt = _first(lengths.prompt)
-    return replace(lengths, uncached=np.asarray([prompt - cached_tokens]), cached=np.asarray([cached_tokens]))
-
-
-def _requests_per_s(loop: Loop, lengths: Lengths, running: float) -> float:
-    return running / (_first(loop.step_s) * _first(lengths.output))
-
-
-def _first(value: object) -> float:
-    return float(np.ravel(np.asarray(value, dtype=np.float64))[0])
+def _tightest(limits: dict[str, Array]) -> tuple[Array, NDArray[np.int64]]:
+    """The smallest limit of each point, and which it is."""
+    names = list(limits)
+    stacked = np.stack(list(limits.values()))
+    which = np.asarray([BOUNDS.index(name) for name in names])[stacked.argmin(axis=0)]
+    return stacked.min(axis=0), which

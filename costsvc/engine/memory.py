@@ -44,7 +44,7 @@ class Lengths:
     shared: Floats
     input_cv: float
     output_cv: float
-    context_limit: float
+    context_limit: Floats
     prompt_unit: Floats | None = None
 
     @property

@@ -159,10 +159,11 @@ def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats,
     tuple
         [s], [B/s]
     """
+    ranks = np.asarray(ranks)
+    beyond_link = ranks > gpu.link_domain_gpus
+    far = ranks > max(float(gpu.link_domain_gpus), calibration.node_gpus)
     scale_up = gpu.link_bytes_per_s * calibration.link_efficiency_share
     pcie = gpu.pcie_bytes_per_s * calibration.pcie_efficiency_share
-    inside = pcie if gpu.link_domain_gpus <= 1 else scale_up
-    reach = max(float(gpu.link_domain_gpus), calibration.node_gpus if gpu.link_domain_gpus <= 1 else 1.0)
-    far = np.asarray(ranks) > reach
+    near = np.where(beyond_link | (gpu.link_domain_gpus <= 1), pcie, scale_up)
     latency_s = np.where(far, calibration.network_latency_s, calibration.link_latency_s)
-    return latency_s, np.where(far, calibration.network_bytes_per_s, inside)
+    return latency_s, np.where(far, calibration.network_bytes_per_s, near)

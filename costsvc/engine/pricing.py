@@ -17,7 +17,9 @@ from costsvc.engine.serving import (
     SteadyState,
     loop_batch,
     prompt_batch,
+    run_loop,
     solve,
+    state_at,
     step_token_limit,
 )
 from costsvc.engine.specs import Objectives
@@ -239,7 +241,22 @@ def _request_gpu_s(
         prompt_unit=lengths.per_prompt,
     )
     state = solve(replica, at, objectives, utilization_share)
-    return np.asarray(state.request_gpu_s[0], dtype=np.float64)
+    cost_gpu_s = np.asarray(state.request_gpu_s[0], dtype=np.float64)
+    missed = np.isnan(cost_gpu_s)
+    if not missed.any():
+        return cost_gpu_s
+    return np.where(missed, _alone_gpu_s(replica, at, state, utilization_share), cost_gpu_s)
+
+
+def _alone_gpu_s(
+    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float
+) -> NDArray[np.float64]:
+    """Accelerator-seconds where not even one sequence keeps the objectives: one runs and misses them."""
+    ceiling = np.minimum.reduce(np.broadcast_arrays(*state.limits.values()))
+    one = np.minimum(ceiling, 1.0)
+    loop = run_loop(replica, lengths, one, utilization_share)
+    alone = state_at(replica, lengths, one, loop, state.bound, state.limits)
+    return np.asarray(alone.request_gpu_s[0], dtype=np.float64)
 
 
 def _conserving(prices: NDArray[np.float64], tokens: NDArray[np.float64], cost_gpu_s: float) -> TokenPrices:

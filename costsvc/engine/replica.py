@@ -141,8 +141,13 @@ def _kv_share(group: LayerGroup, tp: Column) -> Column:
     return np.ones_like(tp) if group.attention is None else np.asarray(group.attention.kv_share(tp))
 
 
+def _cached_values(group: LayerGroup, context_tokens: float) -> float:
+    """Values that a layer holds of a context. [values]"""
+    return 0.0 if group.attention is None else float(np.asarray(group.attention.kv_values(context_tokens)))
+
+
 class StageSizes:
-    """Layers per group of the slowest and the fullest stage, and the fullest stage's weights."""
+    """Layers per group of the slowest stage and of the one that caches most, and the most weights of a stage."""
 
     def __init__(self, model: ModelSpec, counted: Sequence[LayerParameters], deployment: Deployment) -> None:
         stages = stage_patterns(model.pattern, deployment.pp)
@@ -151,10 +156,11 @@ class StageSizes:
             self._bytes(model, counted, deployment, count, first=i == 0, last=i == len(stages) - 1)
             for i, count in enumerate(counts)
         ]
-        fullest = int(np.argmax(weights))
-        self.slowest = max(counts, key=sum)
-        self.fullest = counts[fullest]
-        self.weight_bytes = weights[fullest]
+        cached = [_cached_values(group, model.max_context_tokens) for group in model.groups]
+        self.slowest = max(counts, key=lambda count: (sum(count), np.dot(count, cached)))
+        # Where stages differ in kind, the heaviest may cache least: the most of both is on the safe side.
+        self.fullest = max(counts, key=lambda count: np.dot(count, cached))
+        self.weight_bytes = max(weights)
 
     @staticmethod
     def _bytes(

@@ -87,7 +87,11 @@ def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_
     decode_s, mixed_s = np.asarray(step_time(replica, loop_batch(replica, lengths, sequences, both)).total_s)
     step_s = share * mixed_s + (1.0 - share) * decode_s
     prompt_s = np.maximum(lengths.uncached / room, 1.0) * mixed_s
-    wait_s = step_s / 2 + queue_factor(utilization_share * share, sequences) * prompt_s
+    wait_s = (
+        replica.calibration.ttft_floor_s
+        + step_s / 2
+        + queue_factor(utilization_share * share, sequences) * prompt_s
+    )
     zero = np.zeros_like(step_s)
     return Loop(
         step_s=step_s,
@@ -105,7 +109,7 @@ def loop_batch(replica: Replica, lengths: Lengths, sequences: Floats, prefill: F
     """The batch of one step; without a cache every sequence's prefix is recomputed."""
     last = lengths.prompt + lengths.long_output
     if not replica.deployments[0].kv_cache:
-        recomputed = sequences * lengths.resident
+        recomputed = sequences * lengths.resident + 0.0 * prefill
         return Batch(0.0, lengths.prompt, last, recomputed, 0.0, lengths.resident, sequences)
     prompts = prefill / lengths.per_prompt
     return Batch(
@@ -144,6 +148,7 @@ def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:
     """
     chunk = np.minimum(lengths.uncached, replica.calibration.step_token_budget_tokens)
     prefill = lengths.uncached / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
+    prefill = prefill + replica.calibration.ttft_floor_s
     if replica.deployments[0].mode == "colocated":
         return np.asarray(prefill)
     first = step_time(replica, loop_batch(replica, lengths, 1.0, 0.0)).total_s
@@ -151,8 +156,15 @@ def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:
 
 
 def transfer_s(replica: Replica, lengths: Lengths) -> Floats:
-    """Sending a prompt's cache to the decode pool, each accelerator its share over its own port. [s]"""
-    return sequence_bytes(replica, lengths.prompt) / replica.calibration.network_bytes_per_s
+    """Sending a prompt's cache to the decode pool, each accelerator its share over its own port. [s]
+
+    Fixed state is sent once a prompt, so its uncached tokens carry it.
+    """
+    state_bytes = sequence_bytes(replica, 0.0)
+    once = state_bytes * (lengths.uncached / lengths.per_prompt)
+    return (
+        sequence_bytes(replica, lengths.prompt) - state_bytes + once
+    ) / replica.calibration.network_bytes_per_s
 
 
 def _run_pools(replica: Replica, lengths: Lengths, sequences: Array, utilization_share: float) -> Loop:

@@ -257,6 +257,10 @@ class Calibration:
     layer_overhead_s: float
     token_overhead_s: float
     prompt_overhead_s: float
+    slowdown_ratio: float
+    ttft_floor_s: float
+    ttft_prompt_ratio: float
+    ttft_burst_share: float
     memory_utilization_share: float
     runtime_bytes: float
     collective_buffer_bytes: float

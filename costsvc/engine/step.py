@@ -57,6 +57,7 @@ def step_time(replica: Replica, batch: Batch) -> StepTime:
     With pipeline stages the batch runs as `pp` micro-batches; a sequence gets its next token when all have
     passed, so the iteration takes `pp` times the slowest stage, and a bubble more. With attention
     data-parallelism each rank has its share of the sequences, and experts see the tokens of all.
+    `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
     """
     ranks = replica.dp * replica.pp
     pp = replica.pp + replica.calibration.pipeline_bubble_share * (replica.pp - 1)
@@ -70,16 +71,17 @@ def step_time(replica: Replica, batch: Batch) -> StepTime:
         return operators.gemm_s(rows, parameters, dtype, gpu, efficiency)
 
     busy = np.where(tokens > 0, 1.0, 0.0)
+    slow = pp * calibration.slowdown_ratio
     return StepTime(
-        projections_s=pp * dense_s(tokens, replica.attention_parameters, plan.attention),
-        ffn_s=pp * (dense_s(tokens, replica.ffn_parameters, plan.ffn) + _router(replica, tokens)),
-        experts_s=pp * _experts(replica, tokens * replica.dp),
-        decode_attention_s=pp * decode_s,
-        prefill_attention_s=pp * prefill_s,
-        communication_s=pp * _communication(replica, tokens),
-        head_s=pp * dense_s(batch.sampled / ranks, replica.head_parameters, plan.embedding),
-        layer_overhead_s=pp * replica.stage_layers * calibration.layer_overhead_s * busy,
-        host_overhead_s=_host(replica, batch),
+        projections_s=slow * dense_s(tokens, replica.attention_parameters, plan.attention),
+        ffn_s=slow * (dense_s(tokens, replica.ffn_parameters, plan.ffn) + _router(replica, tokens)),
+        experts_s=slow * _experts(replica, tokens * replica.dp),
+        decode_attention_s=slow * decode_s,
+        prefill_attention_s=slow * prefill_s,
+        communication_s=slow * _communication(replica, tokens),
+        head_s=slow * dense_s(batch.sampled / ranks, replica.head_parameters, plan.embedding),
+        layer_overhead_s=slow * replica.stage_layers * calibration.layer_overhead_s * busy,
+        host_overhead_s=calibration.slowdown_ratio * _host(replica, batch),
     )
 
 

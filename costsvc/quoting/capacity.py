@@ -9,13 +9,14 @@ from costsvc.db.entries import ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.memory import layer_cache_bytes, memory_budget
-from costsvc.engine.replica import StageSizes, compile_replica
 from costsvc.engine.parameters import layer_parameters
+from costsvc.engine.replica import StageSizes, compile_replica
 from costsvc.engine.specs import Deployment, DtypeSpec
 from costsvc.engine.units import GIB
 from costsvc.errors import DoesNotFit, InvalidRequest
 from costsvc.quoting.points import count_of, number_of, required_text, text_of, without_count
-from costsvc.quoting.scenario import DEFAULT_STACK, architecture_of
+from costsvc.quoting.predict import stack_of
+from costsvc.quoting.scenario import architecture_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def capacity_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object
 
 def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
     model = catalog.model(required_text(row, "model"))
-    stack = catalog.stack(text_of(row, "engine") or DEFAULT_STACK)
+    stack = stack_of(catalog, text_of(row, "engine"))
     weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
     deployment = Deployment(
         tp=count_of(row, "tp") or 1,

@@ -1,8 +1,11 @@
 """What a deployment measures: one row of a table of benchmark points to its predicted rates."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
+
+import numpy as np
 
 from costsvc.db.entries import GpuEntry, ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
@@ -10,15 +13,16 @@ from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica, compile_replica
-from costsvc.engine.serving import lengths_of
+from costsvc.engine.serving import BOUNDS, Array, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S
-from costsvc.errors import DoesNotFit, InvalidRequest
+from costsvc.errors import DoesNotFit, InvalidRequest, NotInCatalog
 from costsvc.quoting.points import count_of, number_of, required_number, required_text, text_of
 from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
 
 SIXTEEN_BIT_BYTES = 2
+SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +45,26 @@ def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]
     CostsvcError
         Why the row cannot be predicted.
     """
-    point = disaggregated_point(catalog, row) if "decode_tp_size" in row else read_point(catalog, row)
+    point = point_of(catalog, row)
     served = serve_point(catalog, point)
     low_ratio, high_ratio = _band(catalog, point)
-    rate = served.output_tokens_per_s
+    rate = float(served.output_tokens_per_s[0, 0])
+    ttft_s = float(served.ttft_s[0, 0])
     return {
         "output_tok_s": rate,
         "output_tok_s_low": rate / high_ratio,
         "output_tok_s_high": rate / low_ratio,
-        "ttft_ms": None if served.ttft_s is None else served.ttft_s * MS_PER_S,
-        "tpot_ms": served.tpot_s * MS_PER_S,
-        "concurrency": served.sequences,
-        "bound": served.bound,
+        "ttft_ms": ttft_s * MS_PER_S if math.isfinite(ttft_s) else None,
+        "tpot_ms": float(served.tpot_s[0, 0]) * MS_PER_S,
+        "concurrency": float(served.sequences[0, 0]),
+        "bound": BOUNDS[int(served.bound[0, 0])],
         "extrapolated": _is_extrapolated(catalog, point),
     }
+
+
+def point_of(catalog: Catalog, row: Mapping[str, str]) -> Point:
+    """Resolve a row of either schema."""
+    return disaggregated_point(catalog, row) if "decode_tp_size" in row else read_point(catalog, row)
 
 
 def serve_point(catalog: Catalog, point: Point) -> Served:
@@ -67,9 +77,9 @@ def serve_point(catalog: Catalog, point: Point) -> Served:
     """
     replica = replica_of(catalog, point)
     served = serve(replica, lengths_of(point.traffic), point.offered)
-    if served is None:
+    if np.isnan(served.sequences).any():
         budget = memory_budget(replica)
-        one = float(sequence_bytes(replica, point.traffic.context_limit_tokens).ravel()[0])  # type: ignore[union-attr]
+        one = float(np.ravel(sequence_bytes(replica, point.traffic.context_limit_tokens))[0])
         raise DoesNotFit(
             f"{point.model.name} needs {float(budget.weight_bytes[0, 0]) / GIGA:.1f} GB of weights and "
             f"{one / GIGA:.1f} GB for one sequence on each of {point.deployment.gpus} {point.gpu.name}, which "
@@ -90,7 +100,7 @@ def replica_of(catalog: Catalog, point: Point) -> Replica:
 def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row of the `predict` schema; blanks are defaults."""
     model, gpu = catalog.model(required_text(row, "model")), catalog.gpu(required_text(row, "gpu"))
-    stack = catalog.stack(text_of(row, "engine") or DEFAULT_STACK)
+    stack = stack_of(catalog, text_of(row, "engine"))
     weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     tp, pp, dp, ep = parallelism(row, model)
@@ -112,7 +122,7 @@ def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
 def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row with separate prefill and decode workers: its decode workers' layout, both pools' time."""
     model, gpu = catalog.model(required_text(row, "model_path")), catalog.gpu(required_text(row, "system"))
-    stack = catalog.stack(text_of(row, "backend") or DEFAULT_STACK)
+    stack = stack_of(catalog, text_of(row, "backend"))
     weights = catalog.weight_plan_spec(text_of(row, "precision") or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     workers = count_of(row, "decode_num_workers") or 1
@@ -135,10 +145,16 @@ def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
         stack=stack,
         deployment=deployment,
         traffic=_traffic(required_number(row, "isl"), required_number(row, "osl"), 0.0),
-        offered=Offered(
-            mode="continuous", concurrency=None if concurrency is None else concurrency / workers
-        ),
+        offered=offered_load("continuous", None if concurrency is None else concurrency / workers),
     )
+
+
+def stack_of(catalog: Catalog, engine: str | None) -> StackEntry:
+    """The stack of a table's engine; what the catalog does not hold counts as the generic one."""
+    try:
+        return catalog.stack(engine or DEFAULT_STACK)
+    except NotInCatalog:
+        return catalog.stack(DEFAULT_STACK)
 
 
 def cache_dtype(
@@ -200,14 +216,27 @@ def _traffic(prompt: float, output: float, cached: float) -> Traffic:
     )
 
 
+def offered_load(
+    mode: str, concurrency: float | None = None, rps: float | None = None, max_batch: float | None = None
+) -> Offered:
+    """One load as the engine takes it; None is without limit."""
+
+    def cell(value: float | None) -> Array:
+        return np.asarray([[math.inf if value is None else value]])
+
+    return Offered(
+        mode=cast(LoadMode, mode), concurrency=cell(concurrency), rps=cell(rps), max_batch=cell(max_batch)
+    )
+
+
 def _offered(row: Mapping[str, str]) -> Offered:
     mode = text_of(row, "mode") or "continuous"
     if mode not in get_args(LoadMode):
         raise InvalidRequest(f"mode is '{mode}'; it is one of {', '.join(get_args(LoadMode))}.", field="mode")
-    return Offered(
-        mode=mode,  # type: ignore[arg-type]
-        concurrency=number_of(row, "concurrency", least=1e-9),
-        rps=number_of(row, "rps", least=1e-9),
+    return offered_load(
+        mode,
+        concurrency=number_of(row, "concurrency", least=SMALLEST),
+        rps=number_of(row, "rps", least=SMALLEST),
         max_batch=number_of(row, "max_batch", least=1.0),
     )
 

@@ -1,0 +1,247 @@
+"""From measured points to judgements: one deterministic fit, and its error on what it has not seen."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import blake2b
+
+import numpy as np
+
+from costsvc.db.entries import Judgement
+from costsvc.db.judgements import Judgements
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.calibration import FitGroup, Problem, Vector, fit, log_errors
+from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.specs import Calibration
+from costsvc.ingest.knobs import KnobsFile
+from costsvc.quoting.knobs import Scope, Setting, expand, indices_by_judgement, judgements_of, names
+from costsvc.quoting.measured import Measurement, PointGroup, grouped
+from costsvc.quoting.scenario import architecture_of
+
+ITERATIONS = 12
+FOLD_ITERATIONS = 4
+FOLDS = 5
+CONFIGURATION_EXPONENT = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Predicted over measured of each measurement; NaN where it was not measured. [1]"""
+
+    measurements: tuple[Measurement, ...]
+    rate: Vector
+    tpot: Vector
+    ttft: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Fitted judgements, with the errors on the points they saw and on points held out."""
+
+    settings: tuple[Setting, ...]
+    values: Vector
+    judgements: tuple[Judgement, ...]
+    in_sample: Errors
+    held_out: Errors
+
+
+class Fitting:
+    """Measured groups against a catalog, with some judgements free."""
+
+    def __init__(self, catalog: Catalog, knobs: KnobsFile, groups: Sequence[PointGroup]) -> None:
+        self.catalog = catalog
+        self.knobs = knobs
+        self.groups = tuple(groups)
+        self.settings = tuple(expand(knobs.knobs, groups))
+        self._fixed = [j for j in catalog.content.judgements if j.name not in names(self.settings)]
+        self._index = indices_by_judgement(self.settings)
+        self._compiled = [_compiled(catalog, group) for group in groups]
+        self._used = self._settings_used()
+
+    def problem(self, start: Vector | None = None) -> Problem:
+        """The least-squares problem over all groups."""
+        settings = self.settings
+        prior = np.log([setting.knob.prior for setting in settings])
+        return Problem(
+            groups=[_fit_group(group, self._sizes()) for group in self.groups],
+            replicas=self.replicas,
+            start=prior if start is None else start,
+            upper=np.log([setting.knob.at_most or np.inf for setting in settings]),
+            parent=np.asarray([setting.parent for setting in settings]),
+            prior=prior,
+            deviation=np.asarray([setting.deviation for setting in settings]),
+            moves=[
+                [index for index, used in enumerate(self._used) if number in used]
+                for number in range(len(settings))
+            ],
+            weights=self.knobs.weights.spec(),
+        )
+
+    def replicas(self, values: Vector, groups: Sequence[int]) -> list[Replica]:
+        """Layouts of some groups under some values."""
+        fitted = judgements_of(self.settings, values, date.min, "")
+        table = Judgements([*self._fixed, *fitted])
+        return [
+            replace(self._compiled[index], calibration=self._calibration(table, index)) for index in groups
+        ]
+
+    def _calibration(self, table: Judgements, index: int) -> Calibration:
+        return self._resolve(table, index)[0]
+
+    def _resolve(self, table: Judgements, index: int) -> tuple[Calibration, tuple[Judgement, ...]]:
+        point = self.groups[index].point
+        layout = point.deployment
+        resolved = table.calibration(
+            point.gpu.spec, point.stack, architecture_of(point.model.spec), layout.weights, layout.kv
+        )
+        return resolved.calibration, resolved.used
+
+    def _settings_used(self) -> list[frozenset[int]]:
+        start = np.log([setting.knob.prior for setting in self.settings])
+        table = Judgements([*self._fixed, *judgements_of(self.settings, start, date.min, "")])
+        used = []
+        for index in range(len(self.groups)):
+            keys = ((j.name, j.scope) for j in self._resolve(table, index)[1])
+            used.append(self._with_parents({self._index[key] for key in keys if key in self._index}))
+        return used
+
+    def _with_parents(self, used: set[int]) -> frozenset[int]:
+        """The narrowest settings alone move a group; their parents only tie."""
+        return frozenset(used)
+
+    def _sizes(self) -> Mapping[tuple[str, ...], int]:
+        sizes: dict[tuple[str, ...], int] = {}
+        for group in self.groups:
+            key = group.measurements[0].configuration
+            sizes[key] = sizes.get(key, 0) + len(group.measurements)
+        return sizes
+
+
+def calibrate(
+    catalog: Catalog,
+    knobs: KnobsFile,
+    measurements: Sequence[Measurement],
+    dated: date,
+    source_id: str,
+    progress: Callable[[], None] = lambda: None,
+) -> Fitted:
+    """Fit on all points; then, for the error on unseen ones, on four fifths of the configurations at a time.
+
+    Folds are of whole configurations and follow from their names alone, so the result does not depend on
+    the order of the rows.
+    """
+    groups = grouped(measurements)
+    fitting = Fitting(catalog, knobs, groups)
+    values = fit(fitting.problem(), ITERATIONS, progress)
+    held_out = [
+        _errors_of_fold(catalog, knobs, measurements, fold, fitting, values, progress)
+        for fold in range(FOLDS)
+    ]
+    return Fitted(
+        settings=fitting.settings,
+        values=values,
+        judgements=tuple(judgements_of(fitting.settings, values, dated, source_id)),
+        in_sample=errors_of(fitting, values),
+        held_out=_joined([fold for fold in held_out if fold.measurements]),
+    )
+
+
+def errors_of(fitting: Fitting, values: Vector) -> Errors:
+    """Errors of all points of a fitting under some values."""
+    everything = range(len(fitting.groups))
+    replicas = fitting.replicas(values, everything)
+    found = [
+        log_errors(_fit_group(group, {}), replica)
+        for group, replica in zip(fitting.groups, replicas, strict=True)
+    ]
+    return _errors(fitting.groups, found)
+
+
+def fold_of(configuration: tuple[str, ...]) -> int:
+    """Which fold a configuration is held out in."""
+    return blake2b("|".join(configuration).encode(), digest_size=4).digest()[0] % FOLDS
+
+
+def _errors_of_fold(
+    catalog: Catalog,
+    knobs: KnobsFile,
+    measurements: Sequence[Measurement],
+    fold: int,
+    whole: Fitting,
+    values: Vector,
+    progress: Callable[[], None],
+) -> Errors:
+    """Fit without a fold, from the prior of what only the fold has seen, and predict the fold."""
+    seen = [one for one in measurements if fold_of(one.configuration) != fold]
+    unseen = [one for one in measurements if fold_of(one.configuration) == fold]
+    fitting = Fitting(catalog, knobs, grouped(seen))
+    start = _carried(whole.settings, values, fitting.settings)
+    fitted = fit(fitting.problem(start), FOLD_ITERATIONS, progress)
+    table = judgements_of(fitting.settings, fitted, date.min, "")
+    replicas = _replicas_under(catalog, fitting, table, grouped(unseen))
+    groups = grouped(unseen)
+    return _errors(groups, [log_errors(_fit_group(g, {}), r) for g, r in zip(groups, replicas, strict=True)])
+
+
+def _carried(settings: Sequence[Setting], values: Vector, wanted: Sequence[Setting]) -> Vector:
+    """Start values for another set of settings: the same setting's where there is one, else the prior."""
+    known: dict[tuple[str, tuple[str, ...], Scope], float] = {
+        (s.knob.name, tuple(s.knob.dtypes), s.scope): float(v) for s, v in zip(settings, values, strict=True)
+    }
+    return np.asarray(
+        [known.get((s.knob.name, tuple(s.knob.dtypes), s.scope), float(np.log(s.knob.prior))) for s in wanted]
+    )
+
+
+def _replicas_under(
+    catalog: Catalog, fitting: Fitting, judgements: Sequence[Judgement], groups: Sequence[PointGroup]
+) -> list[Replica]:
+    free = names(fitting.settings)
+    fixed = [j for j in catalog.content.judgements if j.name not in free]
+    table = Judgements([*fixed, *judgements])
+    return [_compiled(catalog, group, table) for group in groups]
+
+
+def _compiled(catalog: Catalog, group: PointGroup, table: Judgements | None = None) -> Replica:
+    point = group.point
+    layout = point.deployment
+    resolved = (table or catalog.judgements).calibration(
+        point.gpu.spec, point.stack, architecture_of(point.model.spec), layout.weights, layout.kv
+    )
+    return compile_replica(point.model.spec, point.gpu.spec, resolved.calibration, [layout])
+
+
+def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGroup:
+    """Weights fall with the size of a configuration, so that no sweep outvotes all others."""
+    size = sizes.get(group.measurements[0].configuration, 1)
+    server = group.offered.mode == "server"
+    rate = np.full_like(group.tpot_s, np.nan) if server else group.output_tokens_per_s
+    return FitGroup(
+        lengths=group.lengths,
+        offered=group.offered,
+        output_tokens_per_s=rate,
+        ttft_s=group.ttft_s,
+        tpot_s=group.tpot_s,
+        weight=np.full_like(group.tpot_s, size**-CONFIGURATION_EXPONENT),
+    )
+
+
+def _errors(groups: Sequence[PointGroup], logs: Sequence[tuple[Vector, Vector, Vector]]) -> Errors:
+    def joined(which: int) -> Vector:
+        return np.asarray(np.exp(np.concatenate([np.ravel(log[which]) for log in logs])))
+
+    return Errors(
+        measurements=tuple(one for group in groups for one in group.measurements),
+        rate=joined(0),
+        tpot=joined(1),
+        ttft=joined(2),
+    )
+
+
+def _joined(parts: Sequence[Errors]) -> Errors:
+    return Errors(
+        measurements=tuple(one for part in parts for one in part.measurements),
+        rate=np.concatenate([part.rate for part in parts]),
+        tpot=np.concatenate([part.tpot for part in parts]),
+        ttft=np.concatenate([part.ttft for part in parts]),
+    )
