@@ -66,8 +66,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     gpus = _entries(root, "gpus", GpuFile)
     prices = list(_many(root, "prices/*.yaml", PriceFile))
     api_prices = list(_many(root, "api_prices/*.yaml", ApiPriceFile))
-    judged = list(_many(root, "owned_judgements.yaml", JudgementFile))
-    judged += _many(root, "calibration/*.yaml", JudgementFile)
+    judged = list(_many(root, "calibration/*.yaml", JudgementFile))
 
     names = providers.file.names()
     sources = [source.record(source.id) for source in shared.file.sources]

@@ -47,7 +47,7 @@ facility:
 purchases:
   - {gpu: h100, capex_usd: "30000", day: 2026-06-01, precision: month, source: list}
 """,
-    "owned_judgements.yaml": """\
+    "calibration/owned.yaml": """\
 source: {title: Judgements, kind: estimate}
 judgements:
   - name: owned_amortisation_years
