@@ -98,7 +98,8 @@ def gpu(id: str, *, aliases: tuple[str, ...] = ()) -> GpuEntry:
         spec=GpuSpec(
             id=id,
             generation="hopper",
-            memory_bytes=80e9,
+            # A whole number where a float is meant, as files may write it.
+            memory_bytes=80_000_000_000,
             usable_memory_bytes=79.65 * 2**30,
             memory_bytes_per_s=3350e9,
             # Written as 1.4e+16 by Python and without an exponent by some databases.
@@ -161,6 +162,15 @@ CONTENT = CatalogContent(
         offer("Example Cloud", [(date(2026, 1, 1), "3.00"), (date(2026, 11, 1), None)]),
     ),
     api_prices=(
+        # Two sources of one day may differ in nothing that tells observations apart.
+        ApiPrice(
+            provider="Example API",
+            provider_model_id="org/llama-3-70b",
+            source_id=LIST,
+            observed=date(2026, 7, 25),
+            model_id="llama-3-70b",
+            cached_input_usd_per_mtok=Decimal("0.05"),
+        ),
         ApiPrice(
             provider="Example API",
             provider_model_id="org/llama-3-70b",

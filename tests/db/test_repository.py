@@ -79,7 +79,7 @@ def test_any_decimal_day_text_rate_and_count_comes_back_equal(
         models=(replace(CONTENT.models[0], name=name, published_parameters=count),),
         gpus=(replace(gpu, spec=replace(gpu.spec, dense_flops_per_s={name: rate})), *CONTENT.gpus[1:]),
         judgements=(replace(CONTENT.judgements[0], value=value),),
-        api_prices=CONTENT.api_prices * repeated,
+        api_prices=tuple(price for price in CONTENT.api_prices for _ in range(repeated)),
     )
     revision = store(repository, content).revision
     assert repository.load() == content
@@ -107,8 +107,8 @@ def test_what_changed_is_retired_and_added_again(repository: CatalogRepository, 
     renamed = replace(first, name="Another name")
     content = replace(CONTENT, models=(renamed, second, model("new")), api_prices=())
     result = store(repository, content)
-    # `qwen3-8b` has a row and two sources of facts, as `new` has; the API price and its provider go.
-    assert result == StoreResult(revision=2, added=3, changed=1, retired=5)
+    # `qwen3-8b` has a row and two sources of facts, as `new` has; two API prices and their provider go.
+    assert result == StoreResult(revision=2, added=3, changed=1, retired=6)
     assert third not in repository.load().models
     assert repository.load() == canonical(content)
     with engine.connect() as connection:
