@@ -1,0 +1,195 @@
+"""Parts of the pages that the code writes. `python -m tests.docs.refresh` writes them anew.
+
+A part stands between `<!-- generated: name -->` and `<!-- end -->`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from costsvc.db.snapshot import Catalog
+from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.quoting.listing.api_prices import ApiPriceFilter
+from costsvc.quoting.listing.gpus import GpuFilter
+from costsvc.quoting.listing.models import ModelFilter
+from costsvc.quoting.listing.prices import PriceFilter
+from costsvc.quoting.quote import make_quote
+from costsvc.quoting.request import QuoteRequest, TrafficProfile, parse_request
+from costsvc.settings import Settings
+from tests.docs.pages import pages
+
+DAY: Final = date(2026, 11, 29)
+FIRST_QUOTE: Final = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192, "as_of": DAY.isoformat()}
+_GENERATED: Final = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "as_of": (),
+    "catalog_revision": (),
+    "engine_version": (),
+    "request": ("model", "gpu", "ctx", "input_tokens", "output_tokens"),
+    "deployment": ("gpus", "tp", "weights", "kv", "chosen"),
+    "cost": ("request_usd", "utilization", "replica_usd_per_hour"),
+    "prices": ("attribution", "input", "cached_input", "output", "blended"),
+    "concurrency": ("limit", "bound"),
+    "memory": ("weights_bytes", "kv_budget_bytes", "kv_sequence_bytes"),
+    "latency": ("tpot_ms", "ttft_ms"),
+    "throughput": ("output_tok_s",),
+    "uncertainty": ("low_ratio", "high_ratio", "extrapolated"),
+    "warnings": (),
+}
+
+
+def shipped_catalog() -> Catalog:
+    """The files, as a new database holds them."""
+    return Catalog(read_catalog(catalog_root(None)), revision=1)
+
+
+def parts(catalog: Catalog) -> Mapping[str, Callable[[], str]]:
+    """Every part by name."""
+    return {
+        "quote": lambda: _quote(catalog),
+        "attributions": lambda: _attributions(catalog),
+        "parameters": lambda: _fields(QuoteRequest),
+        "profile": lambda: _fields(TrafficProfile),
+        "filters": _filters,
+        "settings": _settings,
+    }
+
+
+def generated(text: str) -> dict[str, str]:
+    """The parts that stand on a page, by name."""
+    return {found[2]: found[3] for found in _GENERATED.finditer(text)}
+
+
+def refreshed(text: str, catalog: Catalog) -> str:
+    """A page with its parts written anew."""
+    written = parts(catalog)
+    return _GENERATED.sub(lambda found: f"{found[1]}{written[found[2]]()}\n{found[4]}", text)
+
+
+def _answer(catalog: Catalog, **more: object) -> Mapping[str, Any]:
+    return make_quote(catalog, parse_request({**FIRST_QUOTE, **more}), DAY)
+
+
+def _quote(catalog: Catalog) -> str:
+    """The answer of the first quote, abridged."""
+    answer = _answer(catalog)
+    shown = {
+        section: {name: answer[section][name] for name in names} if names else answer[section]
+        for section, names in _SHOWN.items()
+    }
+    gpu_price = answer["cost"]["gpu_price"]
+    shown["cost"]["gpu_price"] = {name: gpu_price[name] for name in ("usd_per_gpu_hour", "basis")}
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in shown.items()]
+    # A section of several numbers is folded to one key a line where it would be too long to read.
+    folded = [line if len(line) <= 110 else _folded(line) for line in lines]
+    return "```json\n{\n" + ",\n".join(folded) + "\n}\n```"
+
+
+def _folded(line: str) -> str:
+    name, _, value = line.strip().partition(": ")
+    inner = [f"    {json.dumps(key)}: {json.dumps(one)}" for key, one in json.loads(value).items()]
+    return f"  {name}: {{\n" + ",\n".join(inner) + "\n  }"
+
+
+def _attributions(catalog: Catalog) -> str:
+    """Prices of one request under each attribution, and what they add up to."""
+    rows = [
+        "| attribution | mode | input | cached input | output | sum over the request | its cost |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for attribution, mode in (("marginal", "colocated"), ("step", "colocated"), ("pools", "disaggregated")):
+        answer = _answer(catalog, attribution=attribution, mode=mode, hit_rate=0.5)
+        request, prices = answer["request"], answer["prices"]
+        tokens = {
+            "input": request["input_tokens"] - request["cached_input_tokens"],
+            "cached_input": request["cached_input_tokens"],
+            "output": request["output_tokens"],
+        }
+        each = {name: float(prices[name]["usd_per_mtok"]) for name in tokens}
+        total = sum(each[name] * tokens[name] for name in tokens) / 1e6
+        cost = float(answer["cost"]["request_usd"])
+        shown = " | ".join(f"{price:.4f}" for price in each.values())
+        rows.append(f"| `{attribution}` | {mode} | {shown} | {total:.8f} | {cost:.8f} |")
+    return "\n".join(rows)
+
+
+def _fields(model: type[BaseModel]) -> str:
+    rows = ["| name | value | default | meaning |", "|---|---|---|---|"]
+    schema = model.model_json_schema()
+    for name, described in schema["properties"].items():
+        required = name in schema.get("required", ())
+        default = "required" if required else _default(described.get("default"))
+        rows.append(f"| `{name}` | {_bounds(described)} | {default} | {described.get('description', '')} |")
+    return "\n".join(rows)
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return "`on`" if value else "`off`"
+    return "–" if value is None else f"`{value}`"
+
+
+def _bounds(described: Mapping[str, Any]) -> str:
+    """What a value may be, of the first alternative that a text can carry."""
+    one = next(a for a in described.get("anyOf", [described]) if a.get("type") != "null")
+    if "$ref" in one:
+        return "object"
+    if "enum" in one:
+        return ", ".join(f"`{word}`" for word in one["enum"])
+    kind = {"number": "number", "integer": "whole number", "boolean": "`on` or `off`"}.get(
+        one["type"], "text"
+    )
+    kind = {"date": "day", "path": "path"}.get(one.get("format", ""), kind)
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {_plain(one[name])}" for name, sign in signs.items() if name in one]
+    if "maxLength" in one:
+        limits.append(f"1 to {one['maxLength']} characters")
+    if "pattern" in one and one["type"] == "string" and kind == "text":
+        limits.append(f"`{one['pattern']}`")
+    return ", ".join([kind, *limits])
+
+
+def _plain(bound: float) -> str:
+    return f"{bound:,.0f}" if bound == int(bound) else f"{bound}"
+
+
+def _filters() -> str:
+    rows = ["| call | filters |", "|---|---|"]
+    for path, model in (
+        ("/models", ModelFilter),
+        ("/gpus", GpuFilter),
+        ("/prices", PriceFilter),
+        ("/api-prices", ApiPriceFilter),
+    ):
+        described = [f"`{name}`: {field.description}" for name, field in model.model_fields.items()]
+        rows.append(f"| `GET {path}` | {'<br>'.join(described)} |")
+    return "\n".join(rows)
+
+
+def _settings() -> str:
+    rows = ["| variable | value | default | meaning |", "|---|---|---|---|"]
+    for name, described in Settings.model_json_schema()["properties"].items():
+        default = Settings.model_fields[name].default
+        shown = default.get_secret_value() if hasattr(default, "get_secret_value") else default
+        text = "none" if shown is None else f"`{shown}`"
+        rows.append(
+            f"| `COSTSVC_{name.upper()}` | {_bounds(described)} | {text} | {described['description']} |"
+        )
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Write the generated parts of every page."""
+    catalog = shipped_catalog()
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if generated(text):
+            page.write_text(refreshed(text, catalog), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
