@@ -60,7 +60,8 @@ def marginal_prices(
 
     so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
     tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound; central
-    differences. The concurrency is solved anew at each point, so a token pays for time and for room.
+    differences. The concurrency is solved anew at each point, so a token pays for time and for room. Without a
+    cache a cached token costs what an uncached one does.
 
     References
     ----------
@@ -78,6 +79,8 @@ def marginal_prices(
         prices = _ray_integral(cost, tokens, nodes)
         if abs(prices @ tokens / cost_gpu_s - 1.0) < RESIDUAL_SHARE:
             break
+    if not replica.deployments[0].kv_cache:
+        prices[1] = prices[0]
     return _conserving(prices, tokens, cost_gpu_s)
 
 

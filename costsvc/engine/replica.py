@@ -147,7 +147,7 @@ def _cached_values(group: LayerGroup, context_tokens: float) -> float:
 
 
 class StageSizes:
-    """Layers per group of the slowest stage and of the one that caches most, and the most weights of a stage."""
+    """Layers per group of the slowest stage and of the one that caches most; most weights of a stage."""
 
     def __init__(self, model: ModelSpec, counted: Sequence[LayerParameters], deployment: Deployment) -> None:
         stages = stage_patterns(model.pattern, deployment.pp)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine import operators
-from costsvc.engine.attention import Floats, mean_visible_tokens
+from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.parameters import distinct_experts
 from costsvc.engine.replica import AttentionGroup, ExpertGroup, Replica
@@ -130,7 +130,7 @@ def _recomputed(batch: Batch) -> Batch:
 
 def _decode_layer(replica: Replica, group: AttentionGroup, batch: Batch) -> Floats:
     sequences = batch.decode / (replica.dp * replica.pp)
-    visible = mean_visible_tokens(group.attention, batch.decode_first, batch.decode_last)
+    visible = decode_visible_tokens(group.attention, batch.decode_first, batch.decode_last)
     context = (batch.decode_first + batch.decode_last) / 2
     values = group.attention.read_values(visible, context) * group.kv_share
     state = 2.0 * group.attention.state_bytes() / replica.tp

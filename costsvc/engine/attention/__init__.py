@@ -30,6 +30,7 @@ __all__ = [
     "RecurrentState",
     "SlidingAttention",
     "SparseIndexer",
+    "decode_visible_tokens",
     "mean_visible_tokens",
 ]
 
@@ -45,3 +46,10 @@ def mean_visible_tokens(attention: Attention, first: Floats, last: Floats) -> Fl
     5.0
     """
     return (attention.visible_integral(last) - attention.visible_integral(first)) / (last - first)
+
+
+def decode_visible_tokens(attention: Attention, first: Floats, last: Floats) -> Floats:
+    """The same for decode tokens of many sequences, whose lengths vary around these positions. [token]"""
+    if isinstance(attention, ChunkedAttention):
+        return attention.visible_around((first + last) / 2)
+    return mean_visible_tokens(attention, first, last)

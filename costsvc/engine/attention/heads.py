@@ -165,6 +165,15 @@ class ChunkedAttention(FullAttention):
         """Values held for a context. [values]"""
         return self.kv_values_per_token * np.minimum(context_tokens, float(self.chunk_tokens))
 
+    def visible_around(self, position: Floats) -> Floats:
+        """Mean visible tokens of sequences whose lengths vary by as much as they are long. [token]
+
+        The position in its chunk is then as good as random: half a chunk beyond the first. A single length
+        would make the cost of a request a sawtooth of its length.
+        """
+        spread = 2.0 * np.minimum(position, float(self.chunk_tokens))
+        return self.visible_integral(spread) / spread
+
     def visible_integral(self, position: Floats) -> Floats:
         """Integral of the visible tokens from position 0, a sawtooth's. [token^2]"""
         whole = np.floor(position / self.chunk_tokens)
