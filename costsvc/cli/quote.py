@@ -3,7 +3,6 @@
 import json
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -47,8 +46,8 @@ def _parameters() -> list[click.Parameter]:
         *options,
         click.Option(
             [f"--{_PROFILE}", _PROFILE],
-            type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-            help="JSON file with a traffic profile, in place of --ctx and --output.",
+            type=click.File("rb"),
+            help="JSON file with a traffic profile (- for standard input), in place of --ctx and --output.",
         ),
         click.Option(
             ["--format", _FORMAT],
@@ -70,8 +69,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
             if len(value) > 1:
                 raise RepeatedParameter(name)
             given[name] = value[0]
-        elif isinstance(value, Path):
-            given[name] = from_json(click.open_file(str(value), "rb").read())
+        elif name == _PROFILE:
+            given[name] = from_json(value.read())
         else:
             given[name] = value
     return given
