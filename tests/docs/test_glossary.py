@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-import costsvc.engine
+import costsvc.engine.attention
 from tests.docs.pages import text_of
 
 
@@ -24,15 +24,31 @@ SUFFIXES = tuple(re.findall(r"`(_\w+)`", _section("Units").partition("Answers an
 NAMES = frozenset(re.findall(r"`(\w+)`", _section("Names"))) | {"value_bytes"}
 
 
-# The vectors of a fit are logarithms without a unit.
-WITHOUT_QUANTITIES = {"costsvc.engine.calibration"}
+# What is computed with; the modules that fit hold vectors of a search, which are no quantities.
+QUANTITIES = (
+    "layouts",
+    "loads",
+    "memory",
+    "operators",
+    "parameters",
+    "prefix",
+    "pricing",
+    "replica",
+    "serving",
+    "specs",
+    "step",
+    "trace",
+    "uncertainty",
+)
 
 
 def _numeric_fields() -> Iterator[tuple[str, str]]:
-    for module in pkgutil.walk_packages(costsvc.engine.__path__, "costsvc.engine."):
-        for name, kind in vars(importlib.import_module(module.name)).items():
-            is_own = isinstance(kind, type) and kind.__module__ == module.name and not name.startswith("_")
-            if is_own and is_dataclass(kind) and module.name not in WITHOUT_QUANTITIES:
+    variants = [module.name for module in pkgutil.iter_modules(costsvc.engine.attention.__path__)]
+    for module in (*QUANTITIES, *(f"attention.{name}" for name in variants)):
+        path = f"costsvc.engine.{module}"
+        for name, kind in vars(importlib.import_module(path)).items():
+            is_own = isinstance(kind, type) and kind.__module__ == path and not name.startswith("_")
+            if is_own and is_dataclass(kind):
                 hints = get_type_hints(kind)
                 yield from ((name, field.name) for field in fields(kind) if _is_number(hints[field.name]))
 
