@@ -1,64 +1,68 @@
 """Prefix caching of a parametric profile: what is found again, solved together with what runs.
 
-A shared system prompt and multi-turn conversations are kept by LRU in the memory that running sequences
-leave; how long is Che's characteristic time.
+Idle prefixes are kept by LRU in the memory that running sequences leave, and in the tiers below it. Hits make
+requests cheaper, so more of them run and less is left: both sides are computed over a range of retention
+times, for all layouts at once, and meet where what is held fills what is left.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
+from costsvc.engine.attention import Floats
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, solve
+from costsvc.engine.sharing import (
+    Array,
+    Sharing,
+    SharingProfile,
+    found_tokens,
+    held_tokens,
+    reuse_of,
+)
 from costsvc.engine.specs import Objectives
-from costsvc.errors import InvalidRequest
 
-FIXED_POINT_ROUNDS = 40
-BISECTIONS = 80
-DAMPING_SHARE = 0.5
-TOLERANCE_SHARE = 1e-6
-LONGEST_TIME_S = 1e9
+__all__ = ["Meeting", "PrefixState", "SharingProfile", "Tier", "TierHits", "meet", "prefix_state", "reuse_of"]
+
+SHORTEST_TIME_S: Final = 1e-2
+LONGEST_TIME_S: Final = 1e9
+COARSE_POINTS: Final = 34
+FINE_POINTS: Final = 12
+CURVE_POINTS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharingProfile:
-    """Where a request's prompt has been seen before.
+class Tier:
+    """Cache memory below HBM, per accelerator. [B], [B/s]"""
 
-    Parameters
-    ----------
-    system_tokens, system_share : float
-        A prompt that this share of requests begin with. [token], [1]
-    turns : float
-        Mean requests of a conversation, each of which sends the whole history again. [requests]
-    think_s : float
-        Mean pause before the next request, exponential. [s]
+    name: str
+    capacity_bytes: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierHits:
+    """What one tier holds and serves. `retention_s` is how long a block stays in it or above.
+
+    `load_s` is what a mean request waits for the tier. [B], [token], [s], [s]
     """
 
-    system_tokens: float
-    system_share: float
-    turns: float
-    think_s: float
+    name: str
+    capacity_bytes: float
+    cached_tokens: float
+    retention_s: float
+    load_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Reuse:
-    """What a mean request could reuse, and what a conversation leaves behind.
-
-    `history_tokens` averages over all turns; `turn_tokens` is what one turn adds (new prompt plus answer).
-    """
-
-    system_tokens: float
-    history_tokens: float
-    turn_tokens: float
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixState:
     """The steady state with its prefix cache.
 
-    `retention_s` is Che's characteristic time: how long a block stays without being used.
-    `idle_bytes` is the cache memory per accelerator that holds no running sequence.
+    `retention_s` is Che's characteristic time: how long a block stays without being used, in any tier.
+    `idle_bytes` is the cache memory per accelerator that holds no running sequence. Rates are of one cache,
+    that is of one attention rank.
     """
 
     cached_tokens: float
@@ -66,133 +70,185 @@ class PrefixState:
     hit_share: float
     retention_s: float
     idle_bytes: float
+    token_bytes: float
+    requests_per_s: float
+    residence_s: float
+    tiers: tuple[TierHits, ...]
+    sharing: Sharing
     state: SteadyState
     lengths: Lengths
 
+    def cached_at(self, kept_s: float) -> float:
+        """Mean tokens found if blocks stayed that long, at the same rate. [token]"""
+        prompt = float(np.ravel(self.lengths.prompt)[0])
+        found, _ = found_tokens(self.sharing, kept_s, self.requests_per_s, self.residence_s)
+        return float(np.clip(found, 0.0, prompt - 1.0))
 
-def reuse_of(profile: SharingProfile, prompt_tokens: float, output_tokens: float) -> Reuse:
-    r"""Split a mean prompt into system prompt, history and new tokens.
+    def held_at(self, kept_s: float) -> float:
+        """Tokens that one cache then holds. [token]"""
+        return float(held_tokens(self.sharing, kept_s, self.requests_per_s, self.residence_s))
 
-    With :math:`n` turns that each add :math:`u` new tokens and O of answer, the mean prompt is
-    :math:`s + u (n+1)/2 + O (n-1)/2`, of which :math:`(u + O)(n-1)/2` is history.
+    def retention_of(self, held: float) -> float:
+        """How long blocks stay where so many tokens are held. [s]"""
+        return _time_of(self.sharing, held, self.requests_per_s, self.residence_s)
 
-    Raises
-    ------
-    InvalidRequest
-        The history of so many turns alone is longer than the prompt.
 
-    Examples
-    --------
-    >>> one = SharingProfile(system_tokens=1000, system_share=1.0, turns=5, think_s=60)
-    >>> reuse_of(one, prompt_tokens=4000, output_tokens=500).history_tokens
-    2333.333333333333
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where what is held fills what is left, per layout: arrays are (layouts, 1).
+
+    `rate` and `residence_s` are of one attention rank. [s], [1/s], [s], [accelerator-second/request]
     """
-    system = profile.system_tokens * profile.system_share
-    turns = profile.turns
-    answers = output_tokens * (turns - 1) / 2
-    new_tokens = (prompt_tokens - system - answers) * 2 / (turns + 1)
-    if new_tokens < 1:
-        longest = 1 + 2 * max(prompt_tokens - system - 1, 0) / (output_tokens + 1)
-        raise InvalidRequest(
-            f"turns={turns:g} with {output_tokens:g} output tokens each makes a history of {answers:g} tokens, but "
-            f"the mean prompt has {prompt_tokens:g}, {system:g} of them shared. Raise the context, or lower turns "
-            f"to at most {max(longest, 1):.1f}.",
-            field="turns",
-        )
-    turn = new_tokens + output_tokens
-    return Reuse(system_tokens=system, history_tokens=turn * (turns - 1) / 2, turn_tokens=turn)
+
+    kept_s: Array
+    rate: Array
+    residence_s: Array
+    request_gpu_s: Array
+
+    def of(self, layout: int) -> "Meeting":
+        """That of one layout."""
+        parts = (self.kept_s, self.rate, self.residence_s, self.request_gpu_s)
+        return Meeting(*(part[layout : layout + 1] for part in parts))
 
 
-def characteristic_time_s(
-    capacity_tokens: float, requests_per_s: float, profile: SharingProfile, reuse: Reuse
-) -> float:
-    r"""How long an idle block stays: Che's approximation for LRU under Poisson arrivals.
-
-    Conversations between turns hold their history for :math:`\min(\text{think}, T)`, ended ones for
-    :math:`T`; what is held fills the capacity:
-    :math:`C = s + \lambda (u+O) [\tfrac{n-1}{2} \tau (1 - e^{-T/\tau}) + T]`.
-
-    Returns
-    -------
-    float
-        [s], at most `LONGEST_TIME_S`.
-
-    References
-    ----------
-    .. [1] Che, Tung and Wang, "Hierarchical web caching systems," IEEE JSAC 20(7), 2002, eq. 3.
-    """
-    free = capacity_tokens - profile.system_tokens
-    if free <= 0:
-        return 0.0
-    rate = requests_per_s * reuse.turn_tokens
-
-    def held(time_s: float) -> float:
-        between = (profile.turns - 1) / 2 * profile.think_s * -np.expm1(-time_s / profile.think_s)
-        return float(rate * (between + time_s))
-
-    low, high = 0.0, min(free / rate, LONGEST_TIME_S)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if held(middle) <= free else (low, middle)
-    return low
-
-
-def solve_with_prefix_cache(
+def meet(
     replica: Replica,
     lengths: Lengths,
     objectives: Objectives,
     utilization_share: float,
-    profile: SharingProfile,
+    sharing: Sharing,
+    tiers: tuple[Tier, ...] = (),
+) -> Meeting:
+    """How long blocks stay: a wide range of times first, then a narrow one around the crossing."""
+    state = solve(replica, lengths, objectives, utilization_share)
+    rate, residence_s = _rate(replica, state, utilization_share), _residence_s(state, lengths)
+    places = np.arange(len(replica.tp))[:, None]
+
+    def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
+        """The two times between which what is held outgrows the room, and what holds in between."""
+        at = _lengths_at(replica, lengths, sharing, kept_s, rate, residence_s)
+        state = solve(replica, at, objectives, utilization_share)
+        rate, residence_s = _rate(replica, state, utilization_share), _residence_s(state, at)
+        room = _room_tokens(replica, at, state, utilization_share, tiers)
+        surplus = room - held_tokens(sharing, kept_s, rate, residence_s)
+        fits = np.logical_and.accumulate(surplus >= 0, axis=1)
+        low = np.maximum(fits.sum(axis=1, keepdims=True) - 1, 0)
+        high = np.minimum(low + 1, kept_s.shape[1] - 1)
+        first_s, last_s, left, lack = (
+            part[places, place] for part in (kept_s, surplus) for place in (low, high)
+        )
+        part = np.clip(left / np.maximum(left - lack, 1.0), 0.0, 1.0)
+        between_s = first_s + part * (last_s - first_s)
+        here = (values[places, low] for values in (rate, residence_s, state.request_gpu_s))
+        return first_s, last_s, Meeting(between_s, *here)
+
+    wide_s = np.append(0.0, np.geomspace(SHORTEST_TIME_S, LONGEST_TIME_S, COARSE_POINTS))
+    first_s, last_s, near = crossing(np.tile(wide_s, (len(places), 1)), rate, residence_s)
+    narrow_s = first_s + np.linspace(0.0, 1.0, FINE_POINTS) * (last_s - first_s)
+    return crossing(narrow_s, near.rate, near.residence_s)[2]
+
+
+def prefix_state(
+    replica: Replica,
+    lengths: Lengths,
+    objectives: Objectives,
+    utilization_share: float,
+    sharing: Sharing,
+    meeting: Meeting,
+    tiers: tuple[Tier, ...] = (),
 ) -> PrefixState:
-    """Hit rate and concurrency together: running sequences take memory first, idle prefixes the rest.
+    """The state of one layout where both sides meet, and what each tier holds and serves.
 
     Only whole blocks are found again, and of a whole prompt at least one token is computed.
     """
-    prompt, output = float(np.ravel(lengths.prompt)[0]), float(np.ravel(lengths.output)[0])
-    reuse = reuse_of(profile, prompt, output)
-
-    def found(cached: float, shared: float) -> tuple[PrefixState, float, float]:
-        at = _with_cached(lengths, prompt, cached, shared)
-        state = solve(replica, at, objectives, utilization_share)
-        idle_bytes = _idle_bytes(replica, at, state, utilization_share)
-        rate = float(state.requests_per_s[0, 0]) * utilization_share
-        tokens = float(replica.dp[0, 0]) * idle_bytes / _token_bytes(replica, prompt)
-        kept_s = characteristic_time_s(tokens, rate, profile, reuse)
-        history = reuse.history_tokens * -np.expm1(-kept_s / profile.think_s)
-        system = reuse.system_tokens * -np.expm1(-rate * profile.system_share * kept_s)
-        partial = replica.calibration.block_tokens / 2 if history + system > 0 else 0.0
-        hits = float(np.clip(history + system - partial, 0.0, prompt - 1.0))
-        here = PrefixState(cached, shared, cached / prompt, kept_s, idle_bytes, state, at)
-        return here, hits, min(float(system), hits)
-
-    solution, hits, system = found(0.0, 0.0)
-    for _ in range(FIXED_POINT_ROUNDS):
-        cached, shared = solution.cached_tokens, solution.shared_tokens
-        if abs(hits - cached) + abs(system - shared) < TOLERANCE_SHARE * prompt:
-            break
-        cached += DAMPING_SHARE * (hits - cached)
-        shared += DAMPING_SHARE * (system - shared)
-        solution, hits, system = found(cached, shared)
-    return solution
-
-
-def _with_cached(lengths: Lengths, prompt: float, cached: float, shared: float) -> Lengths:
-    return replace(
-        lengths,
-        uncached=np.asarray([prompt - cached]),
-        cached=np.asarray([cached]),
-        shared=np.asarray([min(shared, cached)]),
+    kept_s, rate, residence_s = (
+        float(part[0, 0]) for part in (meeting.kept_s, meeting.rate, meeting.residence_s)
+    )
+    at = _lengths_at(replica, lengths, sharing, meeting.kept_s[0], rate, residence_s)
+    state = solve(replica, at, objectives, utilization_share)
+    token_bytes = _token_bytes(replica, lengths)
+    hits, prompt = float(np.ravel(at.cached)[0]), float(np.ravel(at.prompt)[0])
+    idle_tokens = float(np.ravel(_room_tokens(replica, at, state, utilization_share, ()))[0])
+    found, _ = found_tokens(sharing, kept_s, rate, residence_s)
+    scale = hits / float(found) if found > 0 else 0.0
+    served: list[TierHits] = []
+    above, capacity = 0.0, 0.0
+    hbm = Tier(name="hbm", capacity_bytes=max(idle_tokens, 0.0) * token_bytes, bytes_per_s=np.inf)
+    for tier in (hbm, *tiers):
+        capacity += tier.capacity_bytes / token_bytes
+        stays_s = min(_time_of(sharing, capacity, rate, residence_s), kept_s) if tiers else kept_s
+        upto = float(found_tokens(sharing, stays_s, rate, residence_s)[0]) * scale
+        load_s = (upto - above) * token_bytes / tier.bytes_per_s
+        served.append(
+            TierHits(
+                name=tier.name,
+                capacity_bytes=tier.capacity_bytes,
+                cached_tokens=upto - above,
+                retention_s=stays_s,
+                load_s=load_s,
+            )
+        )
+        above = upto
+    return PrefixState(
+        cached_tokens=hits,
+        shared_tokens=float(np.ravel(at.shared)[0]),
+        hit_share=hits / prompt,
+        retention_s=kept_s,
+        idle_bytes=hbm.capacity_bytes,
+        token_bytes=token_bytes,
+        requests_per_s=rate,
+        residence_s=residence_s,
+        tiers=tuple(served),
+        sharing=sharing,
+        state=state,
+        lengths=at,
     )
 
 
-def _idle_bytes(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> float:
-    """Cache memory per accelerator that running sequences leave at the utilization sold. [B]"""
-    running = utilization_share * state.sequences[0, 0] / replica.dp[0, 0]
-    alone = sequence_bytes(replica, lengths.resident - lengths.shared)
-    taken = running * np.ravel(alone)[0] + np.ravel(sequence_bytes(replica, lengths.shared))[0]
-    return max(float(memory_budget(replica).kv_bytes[0, 0] - taken), 0.0)
+def _lengths_at(
+    replica: Replica, lengths: Lengths, sharing: Sharing, kept_s: Array, rate: Floats, residence_s: Floats
+) -> Lengths:
+    """Lengths with what is found if blocks stay that long; half a block of each find is lost on average."""
+    prompt = lengths.prompt
+    found, shared = found_tokens(sharing, kept_s, rate, residence_s)
+    block = replica.calibration.block_tokens
+    hits = np.clip(found + block / 2 * np.expm1(-found / block), 0.0, prompt - 1.0)
+    return replace(lengths, uncached=prompt - hits, cached=hits, shared=np.minimum(shared, hits))
 
 
-def _token_bytes(replica: Replica, prompt: float) -> float:
+def _rate(replica: Replica, state: SteadyState, utilization_share: float) -> Array:
+    """Requests that one attention rank, which has its own cache, takes at the utilization sold. [1/s]"""
+    return np.asarray(np.nan_to_num(state.requests_per_s) * utilization_share / replica.dp)
+
+
+def _residence_s(state: SteadyState, lengths: Lengths) -> Array:
+    return np.asarray(np.nan_to_num(state.loop.step_s * lengths.output))
+
+
+def _room_tokens(
+    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float, tiers: tuple[Tier, ...]
+) -> Array:
+    """Tokens of cache that running sequences' own parts leave, and the tiers below hold. [token]"""
+    running = utilization_share * state.sequences / replica.dp
+    own = running * sequence_bytes(replica, lengths.resident - lengths.shared)
+    below = sum(tier.capacity_bytes for tier in tiers)
+    return np.asarray((memory_budget(replica).kv_bytes - own + below) / _token_bytes_column(replica, lengths))
+
+
+def _token_bytes_column(replica: Replica, lengths: Lengths) -> Array:
     """Mean cache bytes per token of a kept prefix, per accelerator. [B/token]"""
-    return float(np.ravel(sequence_bytes(replica, prompt))[0]) / prompt
+    prompt = float(np.ravel(lengths.prompt)[0])
+    return np.asarray(sequence_bytes(replica, prompt)) / prompt
+
+
+def _token_bytes(replica: Replica, lengths: Lengths) -> float:
+    return float(_token_bytes_column(replica, lengths)[0, 0])
+
+
+def _time_of(sharing: Sharing, capacity_tokens: float, rate: float, residence_s: float) -> float:
+    """How long blocks stay in so many tokens at given rates, interpolated on its curve. [s]"""
+    times = np.geomspace(SHORTEST_TIME_S, LONGEST_TIME_S, CURVE_POINTS)
+    held = held_tokens(sharing, times, rate, residence_s)
+    if capacity_tokens < held[0]:
+        return 0.0
+    return float(np.exp(np.interp(capacity_tokens, held, np.log(times))))

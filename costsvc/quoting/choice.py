@@ -7,9 +7,10 @@ import numpy as np
 
 from costsvc.engine.layouts import Wanted, possible_layouts
 from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
-from costsvc.engine.prefix import PrefixState, solve_with_prefix_cache
+from costsvc.engine.prefix import PrefixState, meet, prefix_state
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.serving import SteadyState, lengths_of, run_loop, solve
+from costsvc.engine.sharing import compile_sharing
 from costsvc.engine.specs import Calibration, Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, SloUnreachable
@@ -108,23 +109,20 @@ def _best(
     lengths: Lengths,
     objectives: Objectives,
 ) -> Choice:
-    """The cheapest finalist; with a sharing profile each is solved with its prefix cache."""
+    """The cheapest finalist; with a sharing profile, the cheapest with its prefix cache."""
+    utilization, layout, prefix = scenario.utilization_share, finalists[0], None
     if scenario.sharing is None:
-        finalists = finalists[:1]
-    solved = [
-        _solved(scenario, _compiled(scenario, [layout], calibration), lengths, objectives)
-        for layout in finalists
-    ]
-    return min(solved, key=lambda choice: float(choice.state.request_gpu_s[0, 0]))
-
-
-def _solved(scenario: Scenario, replica: Replica, lengths: Lengths, objectives: Objectives) -> Choice:
-    prefix = None
-    if scenario.sharing is None:
-        state = solve(replica, lengths, objectives, scenario.utilization_share)
+        replica = _compiled(scenario, [layout], calibration)
+        state = solve(replica, lengths, objectives, utilization)
     else:
-        prefix = solve_with_prefix_cache(
-            replica, lengths, objectives, scenario.utilization_share, scenario.sharing
+        prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
+        sharing = compile_sharing(scenario.sharing, prompt, output)
+        together = _compiled(scenario, finalists, calibration)
+        met = meet(together, lengths, objectives, utilization, sharing, scenario.tiers)
+        best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
+        replica = _compiled(scenario, [finalists[best]], calibration)
+        prefix = prefix_state(
+            replica, lengths, objectives, utilization, sharing, met.of(best), scenario.tiers
         )
         state, lengths = prefix.state, prefix.lengths
     return Choice(

@@ -8,7 +8,8 @@ from costsvc.db.judgements import Resolved
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import Wanted
 from costsvc.engine.operators import is_weight_only
-from costsvc.engine.prefix import SharingProfile, reuse_of
+from costsvc.engine.prefix import Tier
+from costsvc.engine.sharing import SharingProfile, reuse_of
 from costsvc.engine.specs import (
     Deployment,
     DtypeSpec,
@@ -41,6 +42,7 @@ class Scenario:
     resolved: Resolved
     traffic: Traffic
     sharing: SharingProfile | None
+    tiers: tuple[Tier, ...]
     objectives: Objectives
     objectives_were_asked: bool
     utilization_share: float
@@ -86,6 +88,7 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
         resolved=catalog.judgements.calibration(gpu.spec, stack, architecture_of(model.spec), weights, kv),
         traffic=traffic,
         sharing=sharing,
+        tiers=(),
         objectives=objectives,
         objectives_were_asked=asked,
         utilization_share=utilization,
