@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 from litestar import Request, Response
@@ -15,6 +16,9 @@ from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
 
 MAX_AGE_S: Final = 300
+
+# Taken once per revision, and forgotten with it.
+_FINGERPRINTS: Final[WeakKeyDictionary[Catalog, str]] = WeakKeyDictionary()
 
 
 def to_json(answer: object) -> bytes:
@@ -66,8 +70,9 @@ def answer(
         What else the answer depends on, beside the catalog, the day and the query.
     """
     media_type = negotiate(request.headers.get("accept"))
+    path = request.scope["path"]
     tag = _entity_tag(
-        catalog.revision, day.isoformat(), request.scope["path"], sorted(given.items()), media_type, variant
+        _fingerprint(catalog), day.isoformat(), path, sorted(given.items()), media_type, variant
     )
     headers = {
         "ETag": f"W/{tag}",
@@ -93,6 +98,14 @@ def uncached(
 
 def _headers(catalog: Catalog) -> dict[str, str]:
     return {"Vary": "Accept", "X-Catalog-Revision": str(catalog.revision)}
+
+
+def _fingerprint(catalog: Catalog) -> str:
+    """What a catalog holds, in brief: two databases may each have a revision 1."""
+    if catalog not in _FINGERPRINTS:
+        seen = repr((catalog.revision, catalog.content))
+        _FINGERPRINTS[catalog] = blake2b(seen.encode(), digest_size=12).hexdigest()
+    return _FINGERPRINTS[catalog]
 
 
 def _entity_tag(*depends_on: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from litestar.testing import TestClient
 
 from costsvc.app import create_app
-from tests.api.conftest import Client, settings_for
+from tests.api.conftest import TODAY, Client, settings_for
 
 QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192"
 
@@ -37,6 +37,13 @@ def test_the_day_is_part_of_the_tag_even_where_the_query_names_none(client: Clie
     tomorrow = create_app(settings_for(loaded), today=lambda: date(2026, 11, 30))
     with TestClient(tomorrow) as later:
         assert etag(later, QUOTE) != etag(client, QUOTE)
+
+
+def test_a_database_made_anew_gives_other_tags_for_the_same_revision(client: Client, small: Path) -> None:
+    with TestClient(create_app(settings_for(small), today=lambda: TODAY)) as other:
+        first, second = client.get(QUOTE), other.get(QUOTE)
+    assert first.headers["X-Catalog-Revision"] == second.headers["X-Catalog-Revision"] == "1"
+    assert first.headers["ETag"] != second.headers["ETag"]
 
 
 @pytest.mark.parametrize(

@@ -103,15 +103,18 @@ def test_an_unknown_offer_names_the_nearest() -> None:
 
 
 def test_published_prices_show_the_newest_observation_and_each_keeps_its_history() -> None:
-    old = ApiPrice(
-        provider="Example API",
-        provider_model_id="org/llama-3-70b",
-        source_id=LIST,
-        observed=date(2025, 1, 1),
-        model_id="llama-3-70b",
-        input_usd_per_mtok=Decimal("7E-7"),
+    old, new = (
+        ApiPrice(
+            provider="Example API",
+            provider_model_id="org/llama-3-70b",
+            source_id=LIST,
+            observed=observed,
+            model_id="llama-3-70b",
+            input_usd_per_mtok=Decimal(usd),
+        )
+        for observed, usd in ((date(2025, 1, 1), "7E-7"), (date(2026, 7, 25), "0.1"))
     )
-    catalog = Catalog(replace(CONTENT, api_prices=(old, *CONTENT.api_prices)), 1)
+    catalog = Catalog(replace(CONTENT, api_prices=(old, new)), 1)
     newest = list_api_prices(catalog, ApiPriceFilter(model="llama3-70b"), DAY)
     assert [(row.observed, row.input_usd_per_mtok) for row in newest] == [(date(2026, 7, 25), "0.100000")]
     assert newest[0].cached_input_usd_per_mtok is None
