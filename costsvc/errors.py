@@ -86,6 +86,7 @@ class Ambiguous(NotInCatalog):
             field=what,
             details={"candidates": list(candidates)},
         )
+        self.candidates = tuple(candidates)
 
 
 class Infeasible(CostsvcError):

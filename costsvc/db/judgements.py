@@ -41,6 +41,11 @@ class Judgements:
             raise InvalidCatalogFile("calibration", f"no judgement '{name}' holds for {dict(scope)}")
         return max(holding, key=_narrowness)
 
+    def dtypes_of(self, name: str) -> tuple[str, ...]:
+        """Storage types that a judgement of that name is made for."""
+        scopes = (dict(judgement.scope) for judgement in self._by_name.get(name, ()))
+        return tuple(sorted({scope["dtype"] for scope in scopes if "dtype" in scope}))
+
     def value(self, name: str) -> float:
         """A judgement that holds everywhere."""
         return self.find(name, {}).value

@@ -24,6 +24,7 @@ class KnobFields(Strict):
     least_points: Annotated[int, Field(strict=True, ge=1)]
     dtypes: list[Slug] = Field(default_factory=list)
     at_most: Quantity | None = None
+    at_least: Quantity = 1e-12
 
     @model_validator(mode="after")
     def one_deviation_each_level(self) -> Self:

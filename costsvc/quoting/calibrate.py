@@ -14,6 +14,7 @@ from costsvc.engine.calibration import FitGroup, Problem, Vector, fit, log_error
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.specs import Calibration
 from costsvc.ingest.knobs import KnobsFile
+from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.knobs import Scope, Setting, expand, indices_by_judgement, judgements_of, names
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.scenario import architecture_of
@@ -21,7 +22,7 @@ from costsvc.quoting.scenario import architecture_of
 ITERATIONS = 12
 FOLD_ITERATIONS = 4
 FOLDS = 5
-CONFIGURATION_EXPONENT = 0.25
+CONFIGURATION_EXPONENT = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +49,14 @@ class Fitted:
 class Fitting:
     """Measured groups against a catalog, with some judgements free."""
 
-    def __init__(self, catalog: Catalog, knobs: KnobsFile, groups: Sequence[PointGroup]) -> None:
+    def __init__(
+        self, catalog: Catalog, knobs: KnobsFile, groups: Sequence[PointGroup], priors: Priors
+    ) -> None:
         self.catalog = catalog
         self.knobs = knobs
         self.groups = tuple(groups)
-        self.settings = tuple(expand(knobs.knobs, groups))
+        self.settings = tuple(expand(knobs.knobs, groups, priors))
+        self.priors = priors
         self._fixed = [j for j in catalog.content.judgements if j.name not in names(self.settings)]
         self._index = indices_by_judgement(self.settings)
         self._compiled = [_compiled(catalog, group) for group in groups]
@@ -61,7 +65,7 @@ class Fitting:
     def problem(self, start: Vector | None = None) -> Problem:
         """The least-squares problem over all groups."""
         settings = self.settings
-        prior = np.log([setting.knob.prior for setting in settings])
+        prior = np.log([setting.prior for setting in settings])
         return Problem(
             groups=[_fit_group(group, self._sizes()) for group in self.groups],
             replicas=self.replicas,
@@ -97,17 +101,13 @@ class Fitting:
         return resolved.calibration, resolved.used
 
     def _settings_used(self) -> list[frozenset[int]]:
-        start = np.log([setting.knob.prior for setting in self.settings])
+        start = np.log([setting.prior for setting in self.settings])
         table = Judgements([*self._fixed, *judgements_of(self.settings, start, date.min, "")])
         used = []
         for index in range(len(self.groups)):
             keys = ((j.name, j.scope) for j in self._resolve(table, index)[1])
-            used.append(self._with_parents({self._index[key] for key in keys if key in self._index}))
+            used.append(frozenset(self._index[key] for key in keys if key in self._index))
         return used
-
-    def _with_parents(self, used: set[int]) -> frozenset[int]:
-        """The narrowest settings alone move a group; their parents only tie."""
-        return frozenset(used)
 
     def _sizes(self) -> Mapping[tuple[str, ...], int]:
         sizes: dict[tuple[str, ...], int] = {}
@@ -121,6 +121,7 @@ def calibrate(
     catalog: Catalog,
     knobs: KnobsFile,
     measurements: Sequence[Measurement],
+    priors: Priors,
     dated: date,
     source_id: str,
     progress: Callable[[], None] = lambda: None,
@@ -131,7 +132,7 @@ def calibrate(
     the order of the rows.
     """
     groups = grouped(measurements)
-    fitting = Fitting(catalog, knobs, groups)
+    fitting = Fitting(catalog, knobs, groups, priors)
     values = fit(fitting.problem(), ITERATIONS, progress)
     held_out = [
         _errors_of_fold(catalog, knobs, measurements, fold, fitting, values, progress)
@@ -174,7 +175,7 @@ def _errors_of_fold(
     """Fit without a fold, from the prior of what only the fold has seen, and predict the fold."""
     seen = [one for one in measurements if fold_of(one.configuration) != fold]
     unseen = [one for one in measurements if fold_of(one.configuration) == fold]
-    fitting = Fitting(catalog, knobs, grouped(seen))
+    fitting = Fitting(catalog, knobs, grouped(seen), whole.priors)
     start = _carried(whole.settings, values, fitting.settings)
     fitted = fit(fitting.problem(start), FOLD_ITERATIONS, progress)
     table = judgements_of(fitting.settings, fitted, date.min, "")
@@ -189,7 +190,7 @@ def _carried(settings: Sequence[Setting], values: Vector, wanted: Sequence[Setti
         (s.knob.name, tuple(s.knob.dtypes), s.scope): float(v) for s, v in zip(settings, values, strict=True)
     }
     return np.asarray(
-        [known.get((s.knob.name, tuple(s.knob.dtypes), s.scope), float(np.log(s.knob.prior))) for s in wanted]
+        [known.get((s.knob.name, tuple(s.knob.dtypes), s.scope), float(np.log(s.prior))) for s in wanted]
     )
 
 

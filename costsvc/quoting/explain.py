@@ -66,7 +66,7 @@ def trace_of(scenario: Scenario, choice: Choice, bill: Bill) -> list[Plain]:
 def _term(name: str, value: object, unit: str, formula: str, inputs: str, source: str) -> Term:
     return Term(
         name=name,
-        value=number(value),
+        value=value if isinstance(value, int) else number(value),
         unit=unit,
         formula=formula,
         inputs=tuple(inputs.split()),

@@ -10,6 +10,7 @@ import numpy as np
 from costsvc.db.entries import Judgement
 from costsvc.engine.calibration import Vector
 from costsvc.ingest.knobs import KnobFields
+from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.measured import PointGroup
 from costsvc.quoting.scenario import architecture_of
 
@@ -19,12 +20,13 @@ ESTIMATED_BELOW = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One value to fit: a knob in one scope. `parent` is the setting it is tied to, -1 the prior."""
+    """One value to fit: a knob in one scope. `parent` is the setting it is tied to, -1 its own prior."""
 
     knob: KnobFields
     scope: Scope
     level: int
     parent: int
+    prior: float
     points: int
 
     @property
@@ -45,21 +47,44 @@ def scope_of(group: PointGroup) -> dict[str, str]:
     }
 
 
-def expand(knobs: Sequence[KnobFields], groups: Sequence[PointGroup]) -> list[Setting]:
-    """Every scope of every level that has `least_points` points; broad ones first."""
+def expand(knobs: Sequence[KnobFields], groups: Sequence[PointGroup], priors: Priors) -> list[Setting]:
+    """Every scope of every level that has `least_points` points; broad ones first.
+
+    A generation whose kernels were measured is tied to those, not to the other generations.
+    """
     settings: list[Setting] = []
     for knob in knobs:
         places: dict[Scope, int] = {}
         for level, keys in enumerate(knob.levels):
             for scope, points in _populated(knob, keys, groups).items():
-                parent = max(
-                    (index for at, index in places.items() if set(at) <= set(scope) and at != scope),
-                    key=lambda index: settings[index].level,
-                    default=-1,
-                )
+                prior = _kernel_prior(knob, scope, priors)
+                around = [
+                    (settings[index].level, index) for at, index in places.items() if set(at) < set(scope)
+                ]
+                parent = -1 if prior is not None else max(around, default=(-1, -1))[1]
                 places[scope] = len(settings)
-                settings.append(Setting(knob=knob, scope=scope, level=level, parent=parent, points=points))
+                settings.append(
+                    Setting(
+                        knob=knob,
+                        scope=scope,
+                        level=level,
+                        parent=parent,
+                        prior=knob.prior if prior is None else prior,
+                        points=points,
+                    )
+                )
     return settings
+
+
+def _kernel_prior(knob: KnobFields, scope: Scope, priors: Priors) -> float | None:
+    if len(scope) != 1 or scope[0][0] != "generation":
+        return None
+    generation = scope[0][1]
+    for dtype in knob.dtypes or ["", "bf16"]:
+        found = priors.get((knob.name, generation, dtype))
+        if found is not None:
+            return max(found[0], knob.at_least)
+    return None
 
 
 def _populated(knob: KnobFields, keys: Sequence[str], groups: Sequence[PointGroup]) -> dict[Scope, int]:

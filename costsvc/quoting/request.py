@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from costsvc.db.entries import Market
 from costsvc.errors import InvalidRequest, UnknownParameter
 
 MAX_CONTEXT_TOKENS = 100_000_000
@@ -169,9 +170,7 @@ class QuoteRequest(BaseModel):
         description="Your own GPU price, in place of the catalog's. [USD/h]",
     )
     provider: Text | None = Field(None, description="Price of this provider; absent: the reference price.")
-    market: Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "owned"] = Field(
-        "on-demand", description="Market of the GPU price."
-    )
+    market: Market = Field("on-demand", description="Market of the GPU price.")
     region: Text | None = Field(None, description="Region of the offers.")
     utilization: float | None = Field(
         None,

@@ -72,6 +72,7 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     weights = catalog.weight_plan_spec(request.weights or model.released_weights)
     kv = catalog.dtype(request.kv or _sixteen_bit(gpu.spec)).spec
     refuse_without_kernel(gpu, stack, weights)
+    refuse_without_judgement(catalog, weights, kv)
     assumed = _Assumed(catalog)
     traffic, sharing = _traffic(request, assumed)
     _refuse_long_context(model, traffic)
@@ -136,6 +137,21 @@ def refuse_without_kernel(gpu: GpuEntry, stack: StackEntry, weights: WeightPlan)
                 f"{stack.name} has no kernel for {dtype.id} weights on {gpu.name} ({gpu.spec.generation}), whose "
                 f"matrix units compute {rates}. Choose another weights dtype or another GPU.",
                 field="weights",
+            )
+
+
+def refuse_without_judgement(catalog: Catalog, weights: WeightPlan, kv: DtypeSpec) -> None:
+    """Raise UnsupportedLayout where nobody has said how fast a dtype is."""
+    stored = {weights.attention, weights.ffn, weights.experts, weights.embedding, weights.other}
+    wanted = (("weights", "gemm_mfu_share", stored), ("kv", "attention_decode_mbu_share", {kv}))
+    for parameter, judgement, dtypes in wanted:
+        known = catalog.judgements.dtypes_of(judgement)
+        unknown = sorted(dtype.id for dtype in dtypes if dtype.id not in known)
+        if unknown:
+            raise UnsupportedLayout(
+                f"{parameter} is stored as {', '.join(unknown)}, but the calibration has no {judgement} for it. "
+                f"Choose one of {', '.join(known)}, or add the judgement.",
+                field=parameter,
             )
 
 
