@@ -318,7 +318,7 @@ def _within(
         gap = np.where(f_high == f_low, 1.0, f_high - f_low)
         middle = np.clip(low - f_low * (high - low) / gap, low, high)
         f_middle = _excess(run_loop(replica, lengths, middle, utilization_share), objectives)
-        right = f_middle > 0
+        right = f_middle > ROOT_TOLERANCE
         again = np.zeros_like(right) if was_right is None else right == was_right
         f_low = np.where(right, np.where(again, f_low / 2, f_low), f_middle)
         f_high = np.where(right, f_middle, np.where(again, f_high / 2, f_high))
