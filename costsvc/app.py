@@ -12,6 +12,7 @@ from costsvc.api import api_prices, docs, gpus, health, logs, models, posting, p
 from costsvc.api.bodies import MAX_BODY_BYTES
 from costsvc.api.headers import add_headers
 from costsvc.api.problems import HANDLERS
+from costsvc.api.service import Service
 from costsvc.db.engine import make_engine
 from costsvc.db.keys import KeyRepository
 from costsvc.db.repository import CatalogRepository
@@ -54,16 +55,10 @@ def create_app(settings: Settings | None = None, today: Callable[[], date] = utc
     )
     repository = CatalogRepository(engine)
     snapshots = SnapshotStore(repository, poll_s=settings.poll_s)
-    keys = KeyRepository(engine)
+    service = Service(snapshots, repository, KeyRepository(engine), today)
     return Litestar(
         route_handlers=ROUTES,
-        dependencies={
-            "catalog": Provide(lambda: snapshots.current, sync_to_thread=False),
-            "snapshots": Provide(lambda: snapshots, sync_to_thread=False),
-            "repository": Provide(lambda: repository, sync_to_thread=False),
-            "keys": Provide(lambda: keys, sync_to_thread=False),
-            "today": Provide(today, sync_to_thread=False),
-        },
+        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=HANDLERS,
         before_send=[add_headers],
         request_max_body_size=MAX_BODY_BYTES,

@@ -1,6 +1,5 @@
 """Published prices of tokens."""
 
-from datetime import date
 from typing import Any
 
 from litestar import Request, Response, route
@@ -9,7 +8,7 @@ from litestar.params import FromPath
 
 from costsvc.api.openapi import READ, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
-from costsvc.db.snapshot import Catalog
+from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.api_prices import ApiPriceFilter, list_api_prices, show_api_price
 from costsvc.quoting.listing.common import Day
@@ -22,13 +21,12 @@ from costsvc.quoting.listing.common import Day
     summary="Published token prices",
     operation_class=documented("ApiPrices", parameters=query_parameters(ApiPriceFilter)),
 )
-def get_api_prices(
-    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
-) -> Response[bytes]:
+def get_api_prices(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The newest published token prices not after the day."""
     given = given_in_query(request)
     wanted = parse_filter(ApiPriceFilter, given)
-    day = wanted.as_of or today
+    day = wanted.as_of or service.today()
+    catalog = service.catalog
     return answer(
         request,
         catalog,
@@ -46,14 +44,12 @@ def get_api_prices(
     operation_class=documented("ApiPrice", parameters=query_parameters(Day)),
 )
 def get_api_price(
-    request: Request[Any, Any, Any],
-    id: FromPath[str],
-    catalog: NamedDependency[Catalog],
-    today: NamedDependency[date],
+    request: Request[Any, Any, Any], id: FromPath[str], service: NamedDependency[Service]
 ) -> Response[bytes]:
     """One provider's price of one of its models, over time."""
     given = given_in_query(request)
-    day = parse_filter(Day, given).as_of or today
+    day = parse_filter(Day, given).as_of or service.today()
+    catalog = service.catalog
     return answer(
         request, catalog, day=day, given=given, compute=lambda: show_api_price(catalog, id.removeprefix("/"))
     )

@@ -7,16 +7,17 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
 
-from costsvc.db.keys import ApiKey, KeyRepository
+from costsvc.api.service import Service
+from costsvc.db.keys import ApiKey
 from costsvc.errors import NotAuthorized
 
 
-async def admin(request: Request[Any, Any, Any], keys: NamedDependency[KeyRepository]) -> ApiKey:
+async def admin(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> ApiKey:
     """The admin key of a request."""
     shown = _shown(request)
     if not shown:
         raise NotAuthorized("Writing needs an admin key: send it as X-API-Key, or as Authorization: Bearer.")
-    key = await sync_to_thread(keys.verify, shown)
+    key = await sync_to_thread(service.keys.verify, shown)
     if key.scope != "admin":
         raise HTTPException(
             status_code=403, detail=f"API key {key.id} may only read. Use a key of scope admin to write."

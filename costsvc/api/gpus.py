@@ -1,6 +1,5 @@
 """Accelerators of the catalog."""
 
-from datetime import date
 from typing import Any
 
 from litestar import Request, Response, route
@@ -9,7 +8,7 @@ from litestar.params import FromPath
 
 from costsvc.api.openapi import READ, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
-from costsvc.db.snapshot import Catalog
+from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.common import Day
 from costsvc.quoting.listing.gpus import GpuFilter, list_gpus, show_gpu
@@ -22,13 +21,12 @@ from costsvc.quoting.listing.gpus import GpuFilter, list_gpus, show_gpu
     summary="Accelerators",
     operation_class=documented("Gpus", parameters=query_parameters(GpuFilter)),
 )
-def get_gpus(
-    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
-) -> Response[bytes]:
+def get_gpus(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The accelerators that can be quoted, each with its reference price on the day."""
     given = given_in_query(request)
     wanted = parse_filter(GpuFilter, given)
-    day = wanted.as_of or today
+    day = wanted.as_of or service.today()
+    catalog = service.catalog
     return answer(
         request,
         catalog,
@@ -46,14 +44,12 @@ def get_gpus(
     operation_class=documented("Gpu", parameters=query_parameters(Day)),
 )
 def get_gpu(
-    request: Request[Any, Any, Any],
-    id: FromPath[str],
-    catalog: NamedDependency[Catalog],
-    today: NamedDependency[date],
+    request: Request[Any, Any, Any], id: FromPath[str], service: NamedDependency[Service]
 ) -> Response[bytes]:
     """One accelerator, by id or alias."""
     given = given_in_query(request)
-    day = parse_filter(Day, given).as_of or today
+    day = parse_filter(Day, given).as_of or service.today()
+    catalog = service.catalog
     return answer(
         request, catalog, day=day, given=given, compute=lambda: show_gpu(catalog, id.removeprefix("/"), day)
     )

@@ -7,7 +7,7 @@ from litestar.di import NamedDependency
 
 from costsvc.api.openapi import READ, documented
 from costsvc.api.rendering import given_in_query, to_json
-from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.api.service import Service
 from costsvc.quoting.given import refuse_unknown
 
 _NOT_STORED = {"Cache-Control": "no-store"}
@@ -33,15 +33,13 @@ def get_health(request: Request[Any, Any, Any]) -> Response[bytes]:
     summary="Whether quotes can be answered, and from which catalog",
     operation_class=documented("Readiness"),
 )
-def get_readiness(
-    request: Request[Any, Any, Any], snapshots: NamedDependency[SnapshotStore]
-) -> Response[bytes]:
+def get_readiness(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Ready while a catalog is in memory, also without a database; a problem before the first one is."""
     refuse_unknown(given_in_query(request), ())
-    stale_seconds = snapshots.stale_seconds
+    stale_seconds = service.snapshots.stale_seconds
     readiness = {
         "ready": True,
-        "catalog_revision": snapshots.current.revision,
+        "catalog_revision": service.catalog.revision,
         "database_reachable": stale_seconds == 0,
         "stale_seconds": round(stale_seconds, 1),
     }

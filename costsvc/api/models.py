@@ -1,6 +1,5 @@
 """Models of the catalog."""
 
-from datetime import date
 from typing import Any
 
 from litestar import Request, Response, route
@@ -9,7 +8,7 @@ from litestar.params import FromPath
 
 from costsvc.api.openapi import READ, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
-from costsvc.db.snapshot import Catalog
+from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.common import Day
 from costsvc.quoting.listing.models import ModelFilter, list_models, show_model
@@ -22,13 +21,12 @@ from costsvc.quoting.listing.models import ModelFilter, list_models, show_model
     summary="Models",
     operation_class=documented("Models", parameters=query_parameters(ModelFilter)),
 )
-def get_models(
-    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
-) -> Response[bytes]:
+def get_models(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The models that can be quoted."""
     given = given_in_query(request)
     wanted = parse_filter(ModelFilter, given)
-    day = wanted.as_of or today
+    day = wanted.as_of or service.today()
+    catalog = service.catalog
     return answer(
         request,
         catalog,
@@ -46,14 +44,12 @@ def get_models(
     operation_class=documented("Model", parameters=query_parameters(Day)),
 )
 def get_model(
-    request: Request[Any, Any, Any],
-    id: FromPath[str],
-    catalog: NamedDependency[Catalog],
-    today: NamedDependency[date],
+    request: Request[Any, Any, Any], id: FromPath[str], service: NamedDependency[Service]
 ) -> Response[bytes]:
     """One model, by id or alias."""
     given = given_in_query(request)
-    day = parse_filter(Day, given).as_of or today
+    day = parse_filter(Day, given).as_of or service.today()
+    catalog = service.catalog
     return answer(
         request, catalog, day=day, given=given, compute=lambda: show_model(catalog, id.removeprefix("/"))
     )

@@ -13,10 +13,9 @@ from costsvc.api.auth import admin
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented
 from costsvc.api.rendering import uncached
+from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
-from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
-from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.quoting.listing.prices import find_offer
 from costsvc.quoting.posting import (
     PostedOffer,
@@ -42,14 +41,13 @@ _WRITE_PROBLEMS: Final = (401, 403, 422)
 async def post_offer(
     request: Request[Any, Any, Any],
     author: NamedDependency[ApiKey],
-    repository: NamedDependency[CatalogRepository],
-    snapshots: NamedDependency[SnapshotStore],
+    service: NamedDependency[Service],
 ) -> Response[bytes]:
     """Add an offer with its first prices."""
     await json_object(request)
     posted = parse_body(PostedOffer, await request.body())
-    await _publish(request, lambda catalog: with_offer(catalog, posted), author, repository, snapshots)
-    return _created(request, snapshots.current, lambda catalog: posted_id(catalog, posted))
+    await _publish(request, lambda catalog: with_offer(catalog, posted), author, service)
+    return _created(request, service.catalog, lambda catalog: posted_id(catalog, posted))
 
 
 @post(
@@ -64,36 +62,32 @@ async def post_prices(
     request: Request[Any, Any, Any],
     id: FromPath[str],
     author: NamedDependency[ApiKey],
-    repository: NamedDependency[CatalogRepository],
-    snapshots: NamedDependency[SnapshotStore],
+    service: NamedDependency[Service],
 ) -> Response[bytes]:
     """Add dated prices to an offer."""
     await json_object(request)
     posted = parse_body(PostedPrices, await request.body())
     offer = id.removeprefix("/")
-    await _publish(
-        request, lambda catalog: with_prices(catalog, offer, posted), author, repository, snapshots
-    )
-    return _created(request, snapshots.current, lambda catalog: find_offer(catalog, offer).id)
+    await _publish(request, lambda catalog: with_prices(catalog, offer, posted), author, service)
+    return _created(request, service.catalog, lambda catalog: find_offer(catalog, offer).id)
 
 
 async def _publish(
     request: Request[Any, Any, Any],
     change: Change,
     author: ApiKey,
-    repository: CatalogRepository,
-    snapshots: SnapshotStore,
+    service: Service,
 ) -> None:
     """Store a changed catalog and take it at once, so that the next read shows it."""
 
     def store() -> None:
         publish(
-            repository,
+            service.repository,
             change,
             author=f"key {author.id} ({author.label})",
             note=f"{request.method} {request.scope['path']}",
         )
-        snapshots.refresh()
+        service.snapshots.refresh()
 
     await sync_to_thread(store)
 

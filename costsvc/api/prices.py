@@ -1,6 +1,5 @@
 """Offers of GPU hours."""
 
-from datetime import date
 from typing import Any
 
 from litestar import Request, Response, route
@@ -9,7 +8,7 @@ from litestar.params import FromPath
 
 from costsvc.api.openapi import READ, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
-from costsvc.db.snapshot import Catalog
+from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.common import Day
 from costsvc.quoting.listing.prices import PriceFilter, list_prices, show_price
@@ -22,13 +21,12 @@ from costsvc.quoting.listing.prices import PriceFilter, list_prices, show_price
     summary="Offers of GPU hours with a price on the day",
     operation_class=documented("Prices", parameters=query_parameters(PriceFilter)),
 )
-def get_prices(
-    request: Request[Any, Any, Any], catalog: NamedDependency[Catalog], today: NamedDependency[date]
-) -> Response[bytes]:
+def get_prices(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Offers with a price in force on the day."""
     given = given_in_query(request)
     wanted = parse_filter(PriceFilter, given)
-    day = wanted.as_of or today
+    day = wanted.as_of or service.today()
+    catalog = service.catalog
     return answer(
         request,
         catalog,
@@ -46,14 +44,12 @@ def get_prices(
     operation_class=documented("Price", parameters=query_parameters(Day)),
 )
 def get_price(
-    request: Request[Any, Any, Any],
-    id: FromPath[str],
-    catalog: NamedDependency[Catalog],
-    today: NamedDependency[date],
+    request: Request[Any, Any, Any], id: FromPath[str], service: NamedDependency[Service]
 ) -> Response[bytes]:
     """One offer and every price it ever had."""
     given = given_in_query(request)
-    day = parse_filter(Day, given).as_of or today
+    day = parse_filter(Day, given).as_of or service.today()
+    catalog = service.catalog
     return answer(
         request, catalog, day=day, given=given, compute=lambda: show_price(catalog, id.removeprefix("/"), day)
     )

@@ -11,6 +11,7 @@ from litestar.di import NamedDependency
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import READ, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, uncached
+from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.errors import InvalidRequest
@@ -33,9 +34,7 @@ _STALE_AFTER_S = 60.0
         more_problems=(422,),
     ),
 )
-async def get_quote(
-    request: Request[Any, Any, Any], snapshots: NamedDependency[SnapshotStore], today: NamedDependency[date]
-) -> Response[bytes]:
+async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator."""
     given = given_in_query(request)
     if _PROFILE in given:
@@ -44,7 +43,8 @@ async def get_quote(
             field=_PROFILE,
         )
     wanted = parse_request(given)
-    ground = await _ground(snapshots, wanted)
+    today = service.today()
+    ground = await _ground(service.snapshots, wanted)
     return answer(
         request,
         ground.catalog,
@@ -61,13 +61,12 @@ async def get_quote(
     summary="The same for a full traffic profile",
     operation_class=documented("Quote", body=body_of(QuoteRequest), more_problems=(422,)),
 )
-async def post_quote(
-    request: Request[Any, Any, Any], snapshots: NamedDependency[SnapshotStore], today: NamedDependency[date]
-) -> Response[bytes]:
+async def post_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator, for the traffic in the body."""
     refuse_unknown(given_in_query(request), ())
     wanted = parse_request(await json_object(request))
-    ground = await _ground(snapshots, wanted)
+    today = service.today()
+    ground = await _ground(service.snapshots, wanted)
     return uncached(request, ground.catalog, ground.quote(wanted, today))
 
 

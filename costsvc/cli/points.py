@@ -145,6 +145,11 @@ def _answered(row: Point, answer: Callable[[Point], Mapping[str, object]]) -> Ma
 
 
 def _with_progress(rows: Iterator[dict[str, str]]) -> Iterator[dict[str, str]]:
-    if not sys.stderr.isatty():
+    stream = _standard_error()
+    if not stream.isatty():
         return rows
-    return iter(track(rows, description="Rows", console=Console(stderr=True), transient=True))
+    return iter(track(rows, description="Rows", console=Console(file=stream), transient=True))
+
+
+def _standard_error() -> TextIO:
+    return sys.stderr

@@ -123,3 +123,20 @@ def test_a_fault_of_ours_in_one_row_is_said_there_and_stops_nothing(
 def test_columns_are_those_of_the_contract() -> None:
     assert ",".join(PREDICTED) == PREDICT_HEADER
     assert ",".join(CAPACITY) == CAPACITY_HEADER
+
+
+class Terminal(io.StringIO):
+    """Standard error of somebody who watches."""
+
+    def isatty(self) -> bool:
+        """A terminal is one."""
+        return True
+
+
+def test_who_watches_sees_progress_beside_the_answers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("costsvc.cli.points.predict_point", lambda *_: {"output_tok_s": 1.5})
+    monkeypatch.setattr("costsvc.cli.points._standard_error", lambda: terminal)
+    done = run("predict", "-", stdin="id,model,gpu\n1,m,g\n2,m,g\n")
+    assert [row["id"] for row in rows(done.stdout)] == ["1", "2"]
+    assert "Rows" in terminal.getvalue()

@@ -1,0 +1,25 @@
+"""What handlers work with, in one piece: Litestar starts a task for each dependency of several."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from costsvc.db.keys import KeyRepository
+from costsvc.db.repository import CatalogRepository
+from costsvc.db.snapshot import Catalog
+from costsvc.db.snapshot_store import SnapshotStore
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The parts of a running service. `today` answers the day whose prices hold where none is asked for."""
+
+    snapshots: SnapshotStore
+    repository: CatalogRepository
+    keys: KeyRepository
+    today: Callable[[], date]
+
+    @property
+    def catalog(self) -> Catalog:
+        """The newest catalog in memory."""
+        return self.snapshots.current
