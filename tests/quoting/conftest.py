@@ -1,0 +1,11 @@
+"""The shipped catalog, for tests that quote real models."""
+
+import pytest
+
+from costsvc.db.snapshot import Catalog
+from tests.engine.shapes import shipped
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    return shipped()
