@@ -10,6 +10,14 @@ main = LazyGroup(
         "predict": ("costsvc.cli.points:predict", "Throughput and latency of each row of a CSV file."),
         "capacity": ("costsvc.cli.points:capacity", "KV-cache capacity of each row of a CSV file."),
         "trace": ("costsvc.cli.trace:trace", "Hit rates of a recorded trace by cache capacity."),
+        "calibrate": (
+            "costsvc.cli.calibration:calibrate_command",
+            "Fit the calibration to measured points.",
+        ),
+        "validate": (
+            "costsvc.cli.calibration:validate_command",
+            "Report the error on measured points.",
+        ),
         "catalog": ("costsvc.cli.catalog:catalog", "Check the catalog files, or load them."),
         "db": ("costsvc.cli.database:database", "Prepare the database."),
         "keys": ("costsvc.cli.keys:keys", "Create, list and revoke keys."),

@@ -134,10 +134,9 @@ def calibrate(
     groups = grouped(measurements)
     fitting = Fitting(catalog, knobs, groups, priors)
     values = fit(fitting.problem(), ITERATIONS, progress)
-    held_out = [
-        _errors_of_fold(catalog, knobs, measurements, fold, fitting, values, progress)
-        for fold in range(FOLDS)
-    ]
+    held_out = []
+    for fold in range(FOLDS):
+        held_out.append(_errors_of_fold(catalog, knobs, measurements, fold, fitting, values, progress))
     return Fitted(
         settings=fitting.settings,
         values=values,
@@ -156,6 +155,14 @@ def errors_of(fitting: Fitting, values: Vector) -> Errors:
         for group, replica in zip(fitting.groups, replicas, strict=True)
     ]
     return _errors(fitting.groups, found)
+
+
+def predicted_errors(catalog: Catalog, measurements: Sequence[Measurement]) -> Errors:
+    """Errors of the catalog's own judgements."""
+    groups = grouped(measurements)
+    replicas = [_compiled(catalog, group) for group in groups]
+    found = [log_errors(_fit_group(g, {}), r) for g, r in zip(groups, replicas, strict=True)]
+    return _errors(groups, found)
 
 
 def fold_of(configuration: tuple[str, ...]) -> int:
@@ -213,15 +220,18 @@ def _compiled(catalog: Catalog, group: PointGroup, table: Judgements | None = No
 
 
 def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGroup:
-    """Weights fall with the size of a configuration, so that no sweep outvotes all others."""
+    """Weights fall with the size of a configuration, so that no sweep outvotes all others.
+
+    Servers are told their rate, and their first tokens wait in a queue that the table does not describe.
+    """
     size = sizes.get(group.measurements[0].configuration, 1)
     server = group.offered.mode == "server"
-    rate = np.full_like(group.tpot_s, np.nan) if server else group.output_tokens_per_s
+    nothing = np.full_like(group.tpot_s, np.nan)
     return FitGroup(
         lengths=group.lengths,
         offered=group.offered,
-        output_tokens_per_s=rate,
-        ttft_s=group.ttft_s,
+        output_tokens_per_s=nothing if server else group.output_tokens_per_s,
+        ttft_s=nothing if server else group.ttft_s,
         tpot_s=group.tpot_s,
         weight=np.full_like(group.tpot_s, size**-CONFIGURATION_EXPONENT),
     )

@@ -1,0 +1,145 @@
+"""How far predictions are from measurements: figures by regime, for the report and for `GET /validation`."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costsvc.db.judgements import Judgements
+from costsvc.quoting.calibrate import Errors
+from costsvc.quoting.measured import Measurement
+from costsvc.quoting.scenario import architecture_of
+
+Vector = NDArray[np.float64]
+Key = Callable[[Measurement], str]
+
+LEAST_SHOWN = 5
+CONCURRENCY_EDGES = (1, 4, 16, 64, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Errors of one quantity in one regime: |predicted / measured - 1| and its sign. [1]"""
+
+    quantity: str
+    regime: str
+    points: int
+    median_error_share: float
+    p90_error_share: float
+    bias_share: float
+
+    def plain(self) -> dict[str, object]:
+        """As it is answered."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandFigure:
+    """How the bands do: share of points inside, and how wide they are. [1]"""
+
+    points: int
+    inside_share: float
+    median_half_width_share: float
+
+
+REGIMES: Mapping[str, Key] = {
+    "architecture": lambda one: architecture_of(one.point.model.spec),
+    "generation": lambda one: one.point.gpu.spec.generation,
+    "accelerator": lambda one: one.point.gpu.id,
+    "stack": lambda one: one.point.stack.id,
+    "weights": lambda one: one.point.deployment.weights.id,
+    "load": lambda one: one.point.offered.mode,
+    "concurrency": lambda one: _concurrency(one),
+    "accelerators": lambda one: str(one.point.deployment.gpus),
+}
+
+
+def figure(quantity: str, regime: str, ratios: Vector) -> Figure | None:
+    """The figure of predicted-over-measured ratios; None where nothing was measured."""
+    errors = ratios[np.isfinite(ratios)] - 1.0
+    if not len(errors):
+        return None
+    return Figure(
+        quantity=quantity,
+        regime=regime,
+        points=len(errors),
+        median_error_share=float(np.median(np.abs(errors))),
+        p90_error_share=float(np.percentile(np.abs(errors), 90)),
+        bias_share=float(np.median(errors)),
+    )
+
+
+def headline(errors: Errors) -> list[Figure]:
+    """Rate, TPOT and TTFT over all points, and the rate by architecture."""
+    found = [
+        figure("output tokens/s", "all", errors.rate),
+        figure("TPOT", "all", errors.tpot),
+        figure("TTFT", "all", errors.ttft),
+    ]
+    return [one for one in found if one is not None] + by_regime(errors, "architecture")
+
+
+def by_regime(errors: Errors, regime: str) -> list[Figure]:
+    """The rate's figures in each value of a regime that has points enough to speak of."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for index, one in enumerate(errors.measurements):
+        rows[REGIMES[regime](one)].append(index)
+    figures = (figure("output tokens/s", name, errors.rate[rows[name]]) for name in sorted(rows))
+    return [one for one in figures if one is not None and one.points >= LEAST_SHOWN]
+
+
+def by_configuration(errors: Errors) -> Figure | None:
+    """The rate, each configuration counting once: the median over configurations of their median."""
+    rows: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for one, ratio in zip(errors.measurements, errors.rate, strict=True):
+        if np.isfinite(ratio):
+            rows[one.configuration].append(float(ratio))
+    medians = np.asarray([1.0 + np.median(np.abs(np.asarray(values) - 1.0)) for values in rows.values()])
+    return figure("output tokens/s", "each configuration once", medians)
+
+
+def band_figure(errors: Errors, judgements: Judgements) -> BandFigure:
+    """Bands of the calibration against the points."""
+    inside, widths = [], []
+    for one, ratio in zip(errors.measurements, errors.rate, strict=True):
+        if np.isfinite(ratio):
+            low, high = band_of(one, judgements)
+            inside.append(low <= ratio <= high)
+            widths.append((high - low) / 2)
+    return BandFigure(
+        points=len(inside),
+        inside_share=float(np.mean(inside)) if inside else 0.0,
+        median_half_width_share=float(np.median(widths)) if widths else 0.0,
+    )
+
+
+def band_of(one: Measurement, judgements: Judgements) -> tuple[float, float]:
+    """Low and high ratio of a point's regime. [1]"""
+    point = one.point
+    scope = {
+        "gpu": point.gpu.id,
+        "generation": point.gpu.spec.generation,
+        "stack": point.stack.id,
+        "architecture": architecture_of(point.model.spec),
+    }
+    return judgements.find("band_low_ratio", scope).value, judgements.find("band_high_ratio", scope).value
+
+
+def _concurrency(one: Measurement) -> str:
+    offered = float(one.point.offered.concurrency[0, 0])
+    if not np.isfinite(offered):
+        return "as many as fit"
+    below = [edge for edge in CONCURRENCY_EDGES if edge >= offered]
+    return f"up to {below[0]}" if below else f"above {CONCURRENCY_EDGES[-1]}"
+
+
+def joined(parts: Sequence[Errors]) -> Errors:
+    """Several sets of errors as one."""
+    return Errors(
+        measurements=tuple(one for part in parts for one in part.measurements),
+        rate=np.concatenate([part.rate for part in parts]),
+        tpot=np.concatenate([part.tpot for part in parts]),
+        ttft=np.concatenate([part.ttft for part in parts]),
+    )
