@@ -184,6 +184,19 @@ class DtypeEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileEntry:
+    """A traffic profile. `traffic` is its fields as canonical JSON: a document, because profiles differ in kind."""
+
+    id: str
+    name: str
+    description: str
+    traffic: str
+    aliases: tuple[str, ...]
+    fact_sources: tuple[FactSource, ...]
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogContent:
     """One whole catalog."""
 
@@ -196,3 +209,4 @@ class CatalogContent:
     dtypes: tuple[DtypeEntry, ...]
     weight_plans: tuple[WeightPlanEntry, ...]
     stacks: tuple[StackEntry, ...]
+    profiles: tuple[ProfileEntry, ...] = ()

@@ -73,7 +73,8 @@ def _named_sources(content: CatalogContent) -> Iterator[tuple[str, str, str]]:
 
 def _citations(content: CatalogContent) -> Iterator[tuple[str, str]]:
     """Who cites which source."""
-    for kind, entries in (("model", content.models), ("gpu", content.gpus)):
+    described = (("model", content.models), ("gpu", content.gpus), ("profile", content.profiles))
+    for kind, entries in described:
         for entry in entries:
             yield from ((f"{kind} {entry.id}", fact.source_id) for fact in entry.fact_sources)
     for offer in content.offers:

@@ -22,6 +22,7 @@ from costsvc.db.entries import (
     Judgement,
     ModelEntry,
     Offer,
+    ProfileEntry,
     Source,
     StackEntry,
     WeightPlanEntry,
@@ -63,10 +64,15 @@ def rows_of(content: CatalogContent) -> Rows:
         tables.DtypeRow: [_dtype_row(entry) for entry in content.dtypes],
         tables.WeightPlanRow: [_flat(plan, without={"aliases"}) for plan in content.weight_plans],
         tables.StackRow: [_stack_row(entry) for entry in content.stacks],
+        tables.ProfileRow: [_flat(entry, without={"aliases", "fact_sources"}) for entry in content.profiles],
         tables.AliasRow: list(_alias_rows(content)),
         tables.FactSourceRow: [
             {"entry_kind": kind, "entry_id": entry.id, **_flat(fact)}
-            for kind, entries in (("model", content.models), ("gpu", content.gpus))
+            for kind, entries in (
+                ("model", content.models),
+                ("gpu", content.gpus),
+                ("profile", content.profiles),
+            )
             for entry in entries
             for fact in entry.fact_sources
         ],
@@ -142,6 +148,16 @@ def content_of(stored: Stored) -> CatalogContent:
                 ),
             ),
         ),
+        profiles=_entries(
+            stored,
+            tables.ProfileRow,
+            lambda row: _entry(
+                ProfileEntry,
+                row,
+                aliases=aliases("profile", row["id"]),
+                fact_sources=facts("profile", row["id"]),
+            ),
+        ),
     )
 
 
@@ -205,6 +221,7 @@ def _alias_rows(content: CatalogContent) -> Iterable[Row]:
         *(("dtype", entry.spec.id, entry.aliases) for entry in content.dtypes),
         *(("weight_plan", entry.id, entry.aliases) for entry in content.weight_plans),
         *(("stack", entry.id, entry.aliases) for entry in content.stacks),
+        *(("profile", entry.id, entry.aliases) for entry in content.profiles),
     ]
     for kind, id, aliases in named:
         for alias in aliases:

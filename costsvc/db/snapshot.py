@@ -17,6 +17,7 @@ from costsvc.db.entries import (
     Market,
     ModelEntry,
     Offer,
+    ProfileEntry,
     Source,
     StackEntry,
     WeightPlanEntry,
@@ -51,6 +52,9 @@ class Catalog:
         self._stacks = Index("stack", ((e.id, (*e.aliases, e.name), e) for e in content.stacks))
         self._dtypes = Index("dtype", ((e.spec.id, e.aliases, e) for e in content.dtypes))
         self._plans = Index("weights", ((e.id, e.aliases, e) for e in content.weight_plans))
+        self._profiles = Index(
+            "profile", ((e.id, (*e.aliases, e.name), e) for e in content.profiles), listed_at="/profiles"
+        )
         self._sources = Index("source", ((e.id, (), e) for e in content.sources))
         self._providers = Index(
             "provider",
@@ -87,6 +91,11 @@ class Catalog:
     def weight_plans(self) -> Mapping[str, WeightPlanEntry]:
         """Weight plans by id."""
         return self._plans.entries
+
+    @property
+    def profiles(self) -> Mapping[str, ProfileEntry]:
+        """Traffic profiles by id."""
+        return self._profiles.entries
 
     @property
     def sources(self) -> Mapping[str, Source]:
@@ -129,6 +138,10 @@ class Catalog:
             embedding=self.dtype(plan.embedding).spec,
             other=self.dtype(plan.other).spec,
         )
+
+    def profile(self, text: str) -> ProfileEntry:
+        """A traffic profile by id, alias or name."""
+        return self._profiles.find(text)
 
     def source(self, id: str) -> Source:
         """A source by id."""

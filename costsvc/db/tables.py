@@ -221,6 +221,19 @@ class StackRow(Versioned):
     source_id: Mapped[str]
 
 
+class ProfileRow(Versioned):
+    """`traffic` is canonical JSON as text: profiles differ in what they say of their lengths."""
+
+    __tablename__ = "profile"
+    identity = ("id",)
+
+    id: Mapped[str]
+    name: Mapped[str]
+    description: Mapped[str]
+    traffic: Mapped[str]
+    notes: Mapped[str | None]
+
+
 class AliasRow(Versioned):
     """Another spelling of an entry; two entries may share one, and a question by it is then ambiguous."""
 

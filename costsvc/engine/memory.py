@@ -46,6 +46,7 @@ class Lengths:
     output_cv: float
     context_limit: Floats
     prompt_unit: Floats | None = None
+    length_correlation: float = 0.0
 
     @property
     def per_prompt(self) -> Floats:
@@ -58,14 +59,24 @@ class Lengths:
         return self.uncached + self.cached
 
     @property
+    def long_prompt(self) -> Floats:
+        r"""Mean prompt of a request in flight, :math:`E[I O]/E[O]`, by the correlation of the two. [token]"""
+        return self.prompt * (1.0 + self.length_correlation * self.input_cv * self.output_cv)
+
+    @property
+    def prefill_spread_ratio(self) -> float:
+        r"""How much farther a mean prompt token sees than in equal prompts, :math:`E[I^2]/E[I]^2`. [1]"""
+        return 1.0 + self.input_cv**2
+
+    @property
     def long_output(self) -> Floats:
         r"""Mean output of a request in flight, :math:`E[O^2]/E[O]`: long outputs are met more often. [token]"""
         return self.output * (1.0 + self.output_cv**2)
 
     @property
     def resident(self) -> Floats:
-        r"""Mean tokens a running sequence holds, :math:`I + E[O^2] / 2E[O]`. [token]"""
-        return self.prompt + self.long_output / 2
+        r"""Mean tokens a running sequence holds, :math:`E[I O]/E[O] + E[O^2]/2E[O]`. [token]"""
+        return self.long_prompt + self.long_output / 2
 
     @property
     def resident_deviation(self) -> Floats:
@@ -186,7 +197,7 @@ def sequences_that_fit(replica: Replica, budget: MemoryBudget, lengths: Lengths)
         return replica.dp * available / sequence_bytes(replica, lengths.context_limit)
     padding = calibration.block_tokens / 2
     if calibration.reserves_full_length:
-        final = lengths.prompt + lengths.long_output + padding
+        final = lengths.long_prompt + lengths.long_output + padding
         return replica.dp * available / sequence_bytes(replica, final)
     held = lengths.resident + padding
     mean = sequence_bytes(replica, held)

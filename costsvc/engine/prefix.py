@@ -97,17 +97,17 @@ class PrefixState:
 class Meeting:
     """Where what is held fills what is left, per layout: arrays are (layouts, 1).
 
-    `rate` and `residence_s` are of one attention rank. [s], [1/s], [s], [accelerator-second/request]
+    `requests_per_s` and `residence_s` are of one attention rank. [s], [1/s], [s], [accelerator-second]
     """
 
     kept_s: Array
-    rate: Array
+    requests_per_s: Array
     residence_s: Array
     request_gpu_s: Array
 
     def of(self, layout: int) -> "Meeting":
         """That of one layout."""
-        parts = (self.kept_s, self.rate, self.residence_s, self.request_gpu_s)
+        parts = (self.kept_s, self.requests_per_s, self.residence_s, self.request_gpu_s)
         return Meeting(*(part[layout : layout + 1] for part in parts))
 
 
@@ -145,7 +145,7 @@ def meet(
     wide_s = np.append(0.0, np.geomspace(SHORTEST_TIME_S, LONGEST_TIME_S, COARSE_POINTS))
     first_s, last_s, near = crossing(np.tile(wide_s, (len(places), 1)), rate, residence_s)
     narrow_s = first_s + np.linspace(0.0, 1.0, FINE_POINTS) * (last_s - first_s)
-    return crossing(narrow_s, near.rate, near.residence_s)[2]
+    return crossing(narrow_s, near.requests_per_s, near.residence_s)[2]
 
 
 def prefix_state(
@@ -162,7 +162,7 @@ def prefix_state(
     Only whole blocks are found again, and of a whole prompt at least one token is computed.
     """
     kept_s, rate, residence_s = (
-        float(part[0, 0]) for part in (meeting.kept_s, meeting.rate, meeting.residence_s)
+        float(part[0, 0]) for part in (meeting.kept_s, meeting.requests_per_s, meeting.residence_s)
     )
     at = _lengths_at(replica, lengths, sharing, meeting.kept_s[0], rate, residence_s)
     state = solve(replica, at, objectives, utilization_share)

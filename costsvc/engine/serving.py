@@ -65,6 +65,7 @@ def lengths_of(traffic: Traffic) -> Lengths:
         input_cv=traffic.input_cv,
         output_cv=traffic.output_cv,
         context_limit=traffic.context_limit_tokens,
+        length_correlation=traffic.length_correlation,
     )
 
 
@@ -107,14 +108,13 @@ def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_
 
 def loop_batch(replica: Replica, lengths: Lengths, sequences: Floats, prefill: Floats) -> Batch:
     """The batch of one step; without a cache every sequence's prefix is recomputed."""
-    last = lengths.prompt + lengths.long_output
+    first, last = lengths.long_prompt, lengths.long_prompt + lengths.long_output
+    spread = lengths.prefill_spread_ratio
     if not replica.deployments[0].kv_cache:
         recomputed = sequences * lengths.resident + 0.0 * prefill
-        return Batch(0.0, lengths.prompt, last, recomputed, 0.0, lengths.resident, sequences)
-    prompts = prefill / lengths.per_prompt
-    return Batch(
-        sequences, lengths.prompt, last, prefill, lengths.cached, lengths.prompt, sequences + prompts
-    )
+        return Batch(0.0, first, last, recomputed, 0.0, lengths.resident, sequences)
+    sampled = sequences + prefill / lengths.per_prompt
+    return Batch(sequences, first, last, prefill, lengths.cached * spread, lengths.prompt * spread, sampled)
 
 
 def queue_factor(load_share: Floats, sequences: Floats) -> Floats:
@@ -135,10 +135,9 @@ def step_token_limit(replica: Replica) -> Array:
 
 def prompt_batch(replica: Replica, lengths: Lengths, tokens: Floats) -> Batch:
     """A step of `tokens` prompt tokens per engine process and nothing else."""
-    ranks = replica.dp * replica.pp
-    return Batch(
-        0.0, 0.0, 1.0, tokens * ranks, lengths.cached, lengths.prompt, ranks * tokens / lengths.per_prompt
-    )
+    ranks, spread = replica.dp * replica.pp, lengths.prefill_spread_ratio
+    sampled = ranks * tokens / lengths.per_prompt
+    return Batch(0.0, 0.0, 1.0, tokens * ranks, lengths.cached * spread, lengths.prompt * spread, sampled)
 
 
 def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:

@@ -190,6 +190,8 @@ class Traffic:
     input_cv, output_cv : float
         Coefficient of variation of the whole prompt and of the output; 0 for equal lengths. [1]
     context_limit_tokens : float
+    length_correlation : float
+        Correlation of the two; long prompts with long outputs are met more often in flight. [1]
         Longest context a sequence may reach: what contiguous allocation reserves and what must fit. [token]
     """
 
@@ -201,6 +203,7 @@ class Traffic:
     input_cv: float = 0.0
     output_cv: float = 0.0
 
+    length_correlation: float = 0.0
     @property
     def input_tokens(self) -> float:
         """The whole prompt, I + K. [token]"""

@@ -19,6 +19,7 @@ from costsvc.ingest.lines import Document, read_document
 from costsvc.ingest.models import ModelFile
 from costsvc.ingest.owned import JUDGED, OwnedFile
 from costsvc.ingest.prices import PriceFile
+from costsvc.ingest.profiles import ProfileFile
 from costsvc.ingest.providers import ProvidersFile
 
 File = TypeVar("File", bound=BaseModel)
@@ -64,6 +65,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     owned = _one(root, "owned.yaml", OwnedFile)
     models = _entries(root, "models", ModelFile)
     gpus = _entries(root, "gpus", GpuFile)
+    profiles = _entries(root, "profiles", ProfileFile)
     prices = list(_many(root, "prices/*.yaml", PriceFile))
     api_prices = list(_many(root, "api_prices/*.yaml", ApiPriceFile))
     judged = list(_many(root, "calibration/*.yaml", JudgementFile))
@@ -74,6 +76,8 @@ def read_catalog(root: Path) -> entries.CatalogContent:
         sources += read.file.source_records("models")
     for gpu in gpus:
         sources += gpu.file.source_records("gpus")
+    for profile in profiles:
+        sources += profile.file.source_records("profiles")
     sources += [one.file.source.record(_judgement_source(one.document)) for one in judged]
 
     known = checks.Known(
@@ -98,6 +102,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     checks.scopes_exist(known, judged)
     checks.aliases_mean_one_entry(models, lambda file: (file.name, *([file.hf_id] if file.hf_id else [])))
     checks.aliases_mean_one_entry(gpus, lambda file: (file.name,))
+    checks.aliases_mean_one_entry(profiles, lambda file: (file.name,))
 
     gpu_records = tuple(gpu.file.record() for gpu in gpus)
     judgements = tuple(
@@ -116,6 +121,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
         dtypes=tuple(dtype.record() for dtype in dtypes.file.dtypes),
         weight_plans=tuple(plan.record() for plan in plans.file.weight_plans),
         stacks=tuple(stack.record() for stack in stacks.file.stacks),
+        profiles=tuple(profile.file.record() for profile in profiles),
     )
 
 

@@ -13,6 +13,7 @@ from costsvc.ingest.kinds import DtypesFile, SourcesFile, StacksFile, WeightPlan
 from costsvc.ingest.models import ModelFile
 from costsvc.ingest.owned import OwnedFile
 from costsvc.ingest.prices import PriceFile
+from costsvc.ingest.profiles import ProfileFile
 from costsvc.ingest.providers import ProvidersFile
 
 FOLDER = ".schema"
@@ -25,6 +26,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "model": ModelFile,
     "owned": OwnedFile,
     "price": PriceFile,
+    "profile": ProfileFile,
     "providers": ProvidersFile,
     "sources": SourcesFile,
     "stacks": StacksFile,

@@ -81,10 +81,10 @@ def token_prices(scenario: Scenario, choice: Choice, lengths: Lengths, state: St
 
 
 def _fleet(scenario: Scenario, state: SteadyState) -> Fleet | None:
-    if scenario.request.rps is None:
+    if scenario.load.rps is None:
         return None
     return fleet(
-        scenario.request.rps,
+        scenario.load.rps,
         float(state.requests_per_s[0, 0]),
         scenario.utilization_share,
         float(np.ravel(state.loop.prefill_s)[0]),

@@ -3,91 +3,38 @@
 The service, the command line and the batch calls all read their input through `parse_request`.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from costsvc.db.entries import Market
 from costsvc.errors import InvalidRequest, UnknownParameter
+from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Share, Tokens, TrafficProfile
 
-MAX_CONTEXT_TOKENS = 100_000_000
 MAX_GPUS = 4096
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-Tokens = Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)]
 Width = Annotated[int, Field(ge=1, le=MAX_GPUS)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class TrafficProfile(BaseModel):
-    """Where a load's lengths and its sharing come from."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    input_tokens: Tokens = Field(description="Mean prompt length, shared parts included. [token]")
-    output_tokens: Tokens = Field(description="Mean output length. [token]")
-    input_cv: float = Field(
-        0.0,
-        ge=0,
-        le=10,
-        allow_inf_nan=False,
-        description="Coefficient of variation of the prompt length. [1]",
-    )
-    output_cv: float = Field(
-        0.0,
-        ge=0,
-        le=10,
-        allow_inf_nan=False,
-        description="Coefficient of variation of the output length. [1]",
-    )
-    max_context_tokens: Tokens | None = Field(
-        None, description="Longest context that must fit; absent: the mean prompt plus output. [token]"
-    )
-    system_prompt_tokens: int = Field(
-        0,
-        ge=0,
-        le=MAX_CONTEXT_TOKENS,
-        description="Tokens of a prompt shared by `system_prompt_share` of the requests. [token]",
-    )
-    system_prompt_share: Share = Field(
-        1.0, description="Share of requests that begin with the system prompt. [1]"
-    )
-    turns: float = Field(
-        1.0,
-        ge=1,
-        le=10_000,
-        allow_inf_nan=False,
-        description="Mean number of requests in a conversation. [requests]",
-    )
-    think_s: float = Field(
-        60.0,
-        gt=0,
-        le=30 * 86_400,
-        allow_inf_nan=False,
-        description="Mean pause between an answer and the next request. [s]",
-    )
-
-    @model_validator(mode="after")
-    def parts_fit_the_whole(self) -> Self:
-        """A shared prompt is part of the prompt; the longest context is no shorter than the mean."""
-        if self.system_prompt_tokens >= self.input_tokens:
-            raise ValueError(
-                f"system_prompt_tokens is {self.system_prompt_tokens} but the whole prompt has "
-                f"{self.input_tokens} tokens; leave at least one token that is not shared"
-            )
-        if (
-            self.max_context_tokens is not None
-            and self.max_context_tokens < self.input_tokens + self.output_tokens
-        ):
-            raise ValueError(
-                f"max_context_tokens is {self.max_context_tokens}, below the mean request of "
-                f"{self.input_tokens} + {self.output_tokens} tokens; raise it"
-            )
-        return self
+CacheSize = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+# The two forms of a profile; braces keep their names out of what users read.
+_BY_ID, _IN_FULL = "{id}", "{profile}"
+Profile = Annotated[
+    Annotated[Text, Tag(_BY_ID)] | Annotated[TrafficProfile, Tag(_IN_FULL)],
+    Discriminator(lambda given: _BY_ID if isinstance(given, str) else _IN_FULL),
+]
 
 
 class QuoteRequest(BaseModel):
@@ -119,8 +66,9 @@ class QuoteRequest(BaseModel):
     kv_cache: bool = Field(
         True, description="off: every step recomputes the whole prefix (a counterfactual)."
     )
-    profile: TrafficProfile | None = Field(
-        None, description="A traffic profile (POST only), in place of ctx and output."
+    profile: Profile | None = Field(
+        None,
+        description="A traffic profile in place of ctx and output: an id of /profiles, or (POST only) in full.",
     )
     prefix_tokens: int | None = Field(
         None, ge=0, le=MAX_CONTEXT_TOKENS, description="Shared system prompt. [token]"
@@ -145,6 +93,11 @@ class QuoteRequest(BaseModel):
         allow_inf_nan=False,
         description="Share of input tokens found in the prefix cache; absent: 0. [1]",
     )
+    dram_gb_per_gpu: CacheSize = Field(
+        0.0, description="Host memory that keeps prefixes which leave the GPU, per GPU. [GB]"
+    )
+    nvme_gb_per_gpu: CacheSize = Field(0.0, description="Local drives that keep prefixes, per GPU. [GB]")
+    object_gb_per_gpu: CacheSize = Field(0.0, description="Remote store that keeps prefixes, per GPU. [GB]")
     rps: float | None = Field(
         None,
         gt=0,
@@ -257,6 +210,11 @@ class QuoteRequest(BaseModel):
                 not self.kv_cache and bool(self.hit_rate or self.prefix_tokens or self.turns),
                 "kv_cache=off keeps nothing, so no prefix can be found in it; drop the prefix parameters",
             ),
+            (
+                bool(self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu)
+                and not (self.profile or self.prefix_tokens or self.turns),
+                "a tier for prefixes is asked for but no prefix comes again; give a profile, prefix_tokens or turns",
+            ),
         ]
 
 
@@ -289,10 +247,7 @@ def parse_request(given: Mapping[str, Any]) -> QuoteRequest:
 
 def invalid_request(error: ValidationError) -> InvalidRequest:
     """Say a validation error in the user's words: one sentence per field."""
-    faults = [
-        {"field": ".".join(str(part) for part in fault["loc"]), "detail": _sentence(fault)}
-        for fault in error.errors()
-    ]
+    faults = [{"field": _field(fault), "detail": _sentence(fault)} for fault in error.errors()]
     first = faults[0]
     return InvalidRequest(
         " ".join(f"{fault['detail']}" for fault in faults),
@@ -302,13 +257,26 @@ def invalid_request(error: ValidationError) -> InvalidRequest:
 
 
 def _sentence(fault: Any) -> str:
-    name = ".".join(str(part) for part in fault["loc"])
+    name = _name(fault)
     if fault["type"] == "value_error":
-        return f"{str(fault['ctx']['error']).capitalize() if not name else fault['ctx']['error']}."
+        return f"{fault['ctx']['error']}."
     if fault["type"] == "missing":
         return f"{name} is missing."
     message = fault["msg"].removeprefix("Input ")
     return f"{name} is {_shown(fault['input'])}; it {message}."
+
+
+def _field(fault: Any) -> str:
+    """Where a fault is; a contradiction between parameters begins with the one to change."""
+    name = _name(fault)
+    if name or fault["type"] != "value_error":
+        return name
+    first = re.match(r"\w+", str(fault["ctx"]["error"]))
+    return first[0] if first and first[0] in PARAMETERS else ""
+
+
+def _name(fault: Any) -> str:
+    return ".".join(str(part) for part in fault["loc"] if not str(part).startswith("{"))
 
 
 def _shown(value: object) -> str:

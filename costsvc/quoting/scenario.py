@@ -8,8 +8,7 @@ from costsvc.db.judgements import Resolved
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import Wanted
 from costsvc.engine.operators import is_weight_only
-from costsvc.engine.prefix import Tier
-from costsvc.engine.sharing import SharingProfile, reuse_of
+from costsvc.engine.sharing import SharingProfile
 from costsvc.engine.specs import (
     Deployment,
     DtypeSpec,
@@ -21,7 +20,8 @@ from costsvc.engine.specs import (
     WeightPlan,
 )
 from costsvc.engine.units import MS_PER_S
-from costsvc.errors import ContextTooLong, InvalidRequest, UnsupportedLayout
+from costsvc.errors import ContextTooLong, UnsupportedLayout
+from costsvc.quoting.load import Load, load_of
 from costsvc.quoting.request import QuoteRequest
 
 DEFAULT_STACK = "generic"
@@ -40,9 +40,7 @@ class Scenario:
     weights: WeightPlan
     kv: DtypeSpec
     resolved: Resolved
-    traffic: Traffic
-    sharing: SharingProfile | None
-    tiers: tuple[Tier, ...]
+    load: Load
     objectives: Objectives
     objectives_were_asked: bool
     utilization_share: float
@@ -50,6 +48,16 @@ class Scenario:
     wanted: Wanted
     assumptions: tuple[Judgement, ...]
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def traffic(self) -> Traffic:
+        """What a mean request is."""
+        return self.load.traffic
+
+    @property
+    def sharing(self) -> SharingProfile | None:
+        """Where prompts were seen before; None where nothing says so."""
+        return self.load.sharing
 
 
 def architecture_of(model: ModelSpec) -> str:
@@ -74,8 +82,8 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     refuse_without_kernel(gpu, stack, weights)
     refuse_without_judgement(catalog, weights, kv)
     assumed = _Assumed(catalog)
-    traffic, sharing = _traffic(request, assumed)
-    _refuse_long_context(model, traffic)
+    load = load_of(catalog, request, assumed.value)
+    _refuse_long_context(model, load.traffic)
     objectives, asked = _objectives(request, assumed)
     utilization = request.utilization or assumed.value("utilization_share")
     return Scenario(
@@ -87,9 +95,7 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
         weights=weights,
         kv=kv,
         resolved=catalog.judgements.calibration(gpu.spec, stack, architecture_of(model.spec), weights, kv),
-        traffic=traffic,
-        sharing=sharing,
-        tiers=(),
+        load=load,
         objectives=objectives,
         objectives_were_asked=asked,
         utilization_share=utilization,
@@ -170,70 +176,6 @@ def _warnings(model: ModelEntry, gpu: GpuEntry, weights: WeightPlan) -> list[str
     if model.parameter_difference_reason:
         found.append(f"Parameter count of {model.name}: {model.parameter_difference_reason}")
     return found
-
-
-def _traffic(request: QuoteRequest, assumed: _Assumed) -> tuple[Traffic, SharingProfile | None]:
-    if request.profile is not None:
-        return _profile_traffic(request)
-    context = request.ctx or 0
-    output = request.output or _default_output(context, assumed)
-    prompt = context - output
-    sharing = _sharing(request, prompt, output, assumed)
-    cached = (request.hit_rate or 0.0) * prompt
-    return Traffic(
-        uncached_input_tokens=prompt - cached,
-        cached_input_tokens=cached,
-        output_tokens=output,
-        context_limit_tokens=context,
-    ), sharing
-
-
-def _profile_traffic(request: QuoteRequest) -> tuple[Traffic, SharingProfile | None]:
-    profile = request.profile
-    assert profile is not None  # noqa: S101 - the caller asked for it
-    traffic = Traffic(
-        uncached_input_tokens=profile.input_tokens,
-        cached_input_tokens=0.0,
-        output_tokens=profile.output_tokens,
-        context_limit_tokens=profile.max_context_tokens or profile.input_tokens + profile.output_tokens,
-        input_cv=profile.input_cv,
-        output_cv=profile.output_cv,
-    )
-    if not profile.system_prompt_tokens and profile.turns == 1:
-        return traffic, None
-    return traffic, SharingProfile(
-        system_tokens=profile.system_prompt_tokens,
-        system_share=profile.system_prompt_share,
-        turns=profile.turns,
-        think_s=profile.think_s,
-    )
-
-
-def _default_output(context_tokens: int, assumed: _Assumed) -> int:
-    usual = assumed.value("default_output_tokens")
-    largest = assumed.value("default_output_share") * context_tokens
-    return max(int(min(usual, largest)), 1)
-
-
-def _sharing(
-    request: QuoteRequest, prompt_tokens: float, output_tokens: float, assumed: _Assumed
-) -> SharingProfile | None:
-    if not request.prefix_tokens and request.turns is None:
-        return None
-    if request.prefix_tokens and request.prefix_tokens >= prompt_tokens:
-        raise InvalidRequest(
-            f"prefix_tokens is {request.prefix_tokens} but the whole prompt, ctx - output, has {prompt_tokens:g} "
-            f"tokens. A request needs at least one token of its own: raise ctx or lower prefix_tokens.",
-            field="prefix_tokens",
-        )
-    sharing = SharingProfile(
-        system_tokens=float(request.prefix_tokens or 0),
-        system_share=1.0 if request.prefix_share is None else request.prefix_share,
-        turns=request.turns or 1.0,
-        think_s=request.think_s or assumed.value("think_s"),
-    )
-    reuse_of(sharing, prompt_tokens, output_tokens)
-    return sharing
 
 
 def _refuse_long_context(model: ModelEntry, traffic: Traffic) -> None:

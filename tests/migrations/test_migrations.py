@@ -77,7 +77,7 @@ def test_a_failing_migration_leaves_nothing_behind(
     shutil.copytree(scripts(), broken, ignore=shutil.ignore_patterns("__pycache__"))
     (broken / "versions" / "broken.py").write_text(
         "from alembic import op\n"
-        "revision, down_revision = 'broken', '0001'\n"
+        f"revision, down_revision = 'broken', '{newest_schema()}'\n"
         "def upgrade():\n"
         "    op.execute('CREATE TABLE half (id INTEGER)')\n"
         "    op.execute('INSERT INTO nowhere VALUES (1)')\n"

@@ -100,9 +100,9 @@ def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> S
     if np.isnan(without.cost_gpu_s) or np.isnan(cached.cost_gpu_s):
         return {"savings": None, "why_null": "the deployment meets the objectives in only one of both cases"}
     saved_gpu_s = without.cost_gpu_s - cached.cost_gpu_s
-    rate = scenario.request.rps or number_exact(cached.state.requests_per_s) * scenario.utilization_share
+    rate = scenario.load.rps or number_exact(cached.state.requests_per_s) * scenario.utilization_share
     monthly = saved_gpu_s * bill.factor * rate * HOURS_PER_MONTH * SECONDS_PER_HOUR
-    per = "at the offered rate" if scenario.request.rps else "per replica"
+    per = "at the offered rate" if scenario.load.rps else "per replica"
     return {
         "savings": {
             "usd_per_request": money(saved_gpu_s * bill.factor),

@@ -29,7 +29,7 @@ def request_section(scenario: Scenario, choice: Choice) -> Section:
         "slo": request.slo,
         "tpot_ms": None if objectives.tpot_s is None else number(objectives.tpot_s * MS_PER_S),
         "ttft_ms": None if objectives.ttft_s is None else number(objectives.ttft_s * MS_PER_S),
-        "rps": request.rps,
+        "rps": scenario.load.rps,
         "utilization": number(scenario.utilization_share),
         "margin": number(request.margin),
         "market": request.market,
@@ -143,6 +143,6 @@ def throughput_section(scenario: Scenario, choice: Choice) -> Section:
         "output_tok_s_per_user": number(1.0 / state.loop.step_s),
         "output_tok_s_per_gpu": number(rate * lengths.output / choice.deployment.gpus),
         "carried_requests_per_s": number(rate * scenario.utilization_share)
-        if scenario.request.rps is None
-        else number(scenario.request.rps),
+        if scenario.load.rps is None
+        else number(scenario.load.rps),
     }
