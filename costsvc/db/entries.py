@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from costsvc.engine.specs import DtypeSpec, GpuSpec, MemoryRule, ModelSpec
+from costsvc.engine.specs import DtypeSpec, GpuSpec, MemoryRule, ModelSpec, WindowRule
 
 Market: TypeAlias = Literal["on-demand", "spot", "reserved-1y", "reserved-3y", "reserved-6m", "owned"]
 Kind: TypeAlias = Literal["measured", "estimate", "vendor", "third-party", "derived"]
@@ -159,7 +159,8 @@ class StackEntry:
     """A serving stack: how it takes memory, and the pairs (weight dtype, GPU generation) it has no kernel for.
 
     `memory_rule` says what `memory_utilization_share` is a share of (see `Calibration`); engines that reserve
-    the full length never evict; engines that free out-of-window blocks keep sliding layers at their window.
+    the full length never evict. `window_rule` says what sliding and chunked layers hold: their window; the same
+    with layer groups padded to one size, chunked layers whole (vLLM); or everything.
     `kv_beside_quantised` is the cache dtype of quantised checkpoints where benchmarks do not say; None is 16 bit.
     """
 
@@ -168,7 +169,7 @@ class StackEntry:
     aliases: tuple[str, ...]
     memory_rule: MemoryRule
     reserves_full_length: bool
-    frees_out_of_window: bool
+    window_rule: WindowRule
     kv_beside_quantised: str | None
     without_kernel: tuple[tuple[str, str], ...]
     source_id: str

@@ -98,7 +98,7 @@ class Judgements:
             attention_decode_mbu_share=MappingProxyType({kv.id: value("attention_decode_mbu_share", kv.id)}),
             memory_rule=stack.memory_rule,
             reserves_full_length=stack.reserves_full_length,
-            frees_out_of_window=stack.frees_out_of_window,
+            window_rule=stack.window_rule,
             **plain,
         )
         return Resolved(calibration, tuple(used.values()))
@@ -111,7 +111,7 @@ _NOT_PLAIN = frozenset(
         "attention_decode_mbu_share",
         "memory_rule",
         "reserves_full_length",
-        "frees_out_of_window",
+        "window_rule",
     }
 )
 

@@ -215,7 +215,7 @@ class StackRow(Versioned):
     name: Mapped[str]
     memory_rule: Mapped[str]
     reserves_full_length: Mapped[bool]
-    frees_out_of_window: Mapped[bool]
+    window_rule: Mapped[str]
     kv_beside_quantised: Mapped[str | None]
     without_kernel: Mapped[list[Any]]
     source_id: Mapped[str]

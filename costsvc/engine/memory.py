@@ -7,10 +7,10 @@ import numpy as np
 from costsvc.engine.attention import Attention, ChunkedAttention, Floats, FullAttention, SlidingAttention
 from costsvc.engine.parameters import matrices
 from costsvc.engine.replica import Column, Replica
-from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec
+from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, WindowRule
 
 ACTIVATION_VALUE_BYTES = 2
-LOGIT_BYTES = 4
+LOGIT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,33 +117,47 @@ def kv_cache_bytes(model: ModelSpec, context_tokens: Floats, kv_value_bytes: flo
     total: Floats = 0.0
     for index, group in enumerate(model.groups):
         if group.attention is not None:
-            held = group.attention.kv_values(context_tokens) * kv_value_bytes + group.attention.state_bytes()
+            values = group.attention.kv_values(context_tokens) * kv_value_bytes
+            layout = group.attention.layout_bytes(kv_value_bytes) * context_tokens
+            held = values + layout + group.attention.state_bytes()
             total = total + model.pattern.count(index) * held
     return total
 
 
 def layer_cache_bytes(
-    attention: Attention, tokens: Floats, tp: Floats, kv_value_bytes: float, *, frees_out_of_window: bool
+    attention: Attention,
+    tokens: Floats,
+    tp: Floats,
+    kv_value_bytes: float,
+    rule: WindowRule,
+    *,
+    in_flight_tokens: float = 0.0,
 ) -> Floats:
     """Cache of one sequence in one layer on one of `tp` ranks, as an engine holds it. [B]
 
-    Engines that do not free blocks outside the window hold sliding and chunked layers in full.
+    Parameters
+    ----------
+    rule : WindowRule
+        What sliding and chunked layers hold.
+    in_flight_tokens : float
+        Tokens of a step that stand beside the window while a prompt is admitted. [token]
     """
-    if isinstance(attention, SlidingAttention | ChunkedAttention) and not frees_out_of_window:
-        values: Floats = attention.kv_values_per_token * tokens
-    else:
-        values = attention.kv_values(tokens)
-    return values * attention.kv_share(tp) * kv_value_bytes + attention.state_bytes() / tp
+    values: Floats = attention.kv_values(tokens)
+    if isinstance(attention, ChunkedAttention) and rule != "window":
+        values = attention.kv_values_per_token * tokens
+    elif isinstance(attention, SlidingAttention):
+        window = np.inf if rule == "full" else attention.window_tokens + in_flight_tokens
+        values = attention.kv_values_per_token * np.minimum(tokens, window)
+    held = values * kv_value_bytes + attention.layout_bytes(kv_value_bytes) * tokens
+    return held * attention.kv_share(tp) + attention.state_bytes() / tp
 
 
 def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
     """Cache of one sequence on one accelerator of the fullest stage. [B]"""
     total: Floats = 0.0
-    frees = replica.calibration.frees_out_of_window
+    rule = replica.calibration.window_rule
     for group in replica.attention_groups:
-        held = layer_cache_bytes(
-            group.attention, tokens, replica.tp, replica.kv.value_bytes, frees_out_of_window=frees
-        )
+        held = layer_cache_bytes(group.attention, tokens, replica.tp, replica.kv.value_bytes, rule)
         total = total + group.cache_layers * held
     if not replica.deployments[0].kv_cache:
         return total / replica.stage_layers
@@ -177,11 +191,11 @@ def memory_budget(replica: Replica) -> MemoryBudget:
 
 
 def activation_bytes(replica: Replica) -> Column:
-    """Peak of intermediate tensors while a full step runs, and the logits of a full batch. [B]"""
+    """Peak of intermediate tensors while a full step runs, and logits of a full batch, plain and sorted. [B]"""
     calibration, model = replica.calibration, replica.model
     widths = [_widest_values(group, model, replica.tp) for group in model.groups]
     values = calibration.step_token_budget_tokens * (2.0 * model.hidden_size + np.max(widths, axis=0))
-    logits = calibration.max_sequences * model.vocab_size * LOGIT_BYTES
+    logits = calibration.sampled_rows * model.vocab_size * LOGIT_BYTES
     return np.asarray(calibration.activation_ratio * (values * ACTIVATION_VALUE_BYTES + logits))
 
 

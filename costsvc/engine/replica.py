@@ -9,14 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.attention import Attention
+from costsvc.engine.attention import Attention, SlidingAttention
 from costsvc.engine.parameters import (
     LayerParameters,
     embedding_parameters,
     expert_parameters,
     layer_parameters,
 )
-from costsvc.engine.specs import Calibration, Deployment, DtypeSpec, GpuSpec, LayerGroup, ModelSpec, MoeFfn
+from costsvc.engine.specs import (
+    Calibration,
+    Deployment,
+    DtypeSpec,
+    GpuSpec,
+    LayerGroup,
+    ModelSpec,
+    MoeFfn,
+    WindowRule,
+)
 
 Column = NDArray[np.float64]
 
@@ -101,7 +110,7 @@ def compile_replica(
 
     tp = column([d.tp for d in deployments])
     slow = np.asarray([cut.slowest for cut in cuts], dtype=np.float64)
-    full = np.asarray([cut.fullest for cut in cuts], dtype=np.float64)
+    full = np.asarray([held_layers(model, cut.fullest, calibration.window_rule) for cut in cuts])
     shares = [_kv_share(group, tp) for group in model.groups]
     heads = column([c.attention_heads for c in counted])[:, 0]
     kv_share = np.concatenate(shares, axis=1)
@@ -135,6 +144,41 @@ def compile_replica(
             if isinstance(group.ffn, MoeFfn)
         ),
     )
+
+
+def held_layers(model: ModelSpec, layers: Sequence[int], rule: WindowRule) -> list[float]:
+    """Layers of each group that the cache is sized for: with grouped layers, padded to groups of one size.
+
+    An engine that keeps one block table per layer group makes all groups as large as the smaller kind of
+    layer, and pads the other kind's last group.
+
+    Examples
+    --------
+    >>> from costsvc.engine.attention import FullAttention, SlidingAttention
+    >>> heads = dict(query_heads=32, kv_heads=16, head_dim=128)
+    >>> gemma = ModelSpec(
+    ...     id="gemma-3-27b", hidden_size=5376, vocab_size=262208, tied_embeddings=True,
+    ...     max_context_tokens=131072, pattern=(0,) * 52 + (1,) * 10, groups=(
+    ...         LayerGroup(attention=SlidingAttention(window_tokens=1024, **heads), ffn=None),
+    ...         LayerGroup(attention=FullAttention(**heads), ffn=None),
+    ...     ),
+    ... )
+    >>> held_layers(gemma, [52, 10], "grouped")
+    [60.0, 10.0]
+    """
+    sliding = [isinstance(group.attention, SlidingAttention) for group in model.groups]
+    windowed = sum(n for n, slides in zip(layers, sliding, strict=True) if slides)
+    whole = sum(
+        n
+        for n, slides, group in zip(layers, sliding, model.groups, strict=True)
+        if not slides and group.attention is not None and group.attention.keeps_tokens
+    )
+    if rule != "grouped" or not windowed or not whole:
+        return [float(n) for n in layers]
+    size = min(windowed, whole)
+    padded = {True: -(-windowed // size) * size, False: -(-whole // size) * size}
+    actual = {True: windowed, False: whole}
+    return [n * padded[slides] / actual[slides] for n, slides in zip(layers, sliding, strict=True)]
 
 
 def _kv_share(group: LayerGroup, tp: Column) -> Column:

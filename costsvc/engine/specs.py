@@ -12,6 +12,7 @@ from costsvc.engine.attention import Attention
 Mode: TypeAlias = Literal["colocated", "disaggregated"]
 Allocation: TypeAlias = Literal["paged", "contiguous"]
 MemoryRule: TypeAlias = Literal["of-total", "of-free", "static"]
+WindowRule: TypeAlias = Literal["window", "grouped", "full"]
 Attribution: TypeAlias = Literal["marginal", "step", "pools"]
 
 
@@ -189,9 +190,9 @@ class Traffic:
         The part of K whose blocks are held once per replica, not once per sequence. [token]
     input_cv, output_cv : float
         Coefficient of variation of the whole prompt and of the output; 0 for equal lengths. [1]
-    context_limit_tokens : float
     length_correlation : float
         Correlation of the two; long prompts with long outputs are met more often in flight. [1]
+    context_limit_tokens : float
         Longest context a sequence may reach: what contiguous allocation reserves and what must fit. [token]
     """
 
@@ -202,8 +203,8 @@ class Traffic:
     shared_cached_tokens: float = 0.0
     input_cv: float = 0.0
     output_cv: float = 0.0
-
     length_correlation: float = 0.0
+
     @property
     def input_tokens(self) -> float:
         """The whole prompt, I + K. [token]"""
@@ -237,7 +238,8 @@ class Calibration:
 
     Shares are of a peak, in (0, 1]. `*_s` are seconds, `*_bytes` bytes per accelerator. `memory_rule` says what
     `memory_utilization_share` is a share of: all memory, with everything inside (vLLM); what is free after
-    all else (TensorRT-LLM); or all memory, for weights and cache alone (SGLang).
+    all else (TensorRT-LLM); or all memory, for weights and cache alone (SGLang). `window_rule` says what sliding
+    and chunked layers hold: their window, the same in padded layer groups with chunks whole, or everything.
     """
 
     gemm: Mapping[str, MatrixEfficiency]
@@ -270,8 +272,9 @@ class Calibration:
     activation_ratio: float
     step_token_budget_tokens: float
     max_sequences: float
+    sampled_rows: float
     block_tokens: float
     resident_quantile_sigmas: float
     memory_rule: MemoryRule
     reserves_full_length: bool
-    frees_out_of_window: bool
+    window_rule: WindowRule

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from costsvc.db import entries
-from costsvc.engine.specs import DtypeSpec, MemoryRule
+from costsvc.engine.specs import DtypeSpec, MemoryRule, WindowRule
 from costsvc.ingest.entry import Quantity, Slug, SourceFields, Strict, Text, mistake
 
 Rate = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4"]
@@ -91,7 +91,7 @@ class StackFields(Strict):
     aliases: list[Text] = Field(default_factory=list)
     memory_rule: MemoryRule
     reserves_full_length: Annotated[bool, Field(strict=True)]
-    frees_out_of_window: Annotated[bool, Field(strict=True)]
+    window_rule: WindowRule
     kv_beside_quantised: Slug | None = None
     without_kernel: list[MissingKernel] = Field(default_factory=list)
     source: Slug
@@ -104,7 +104,7 @@ class StackFields(Strict):
             aliases=tuple(self.aliases),
             memory_rule=self.memory_rule,
             reserves_full_length=self.reserves_full_length,
-            frees_out_of_window=self.frees_out_of_window,
+            window_rule=self.window_rule,
             kv_beside_quantised=self.kv_beside_quantised,
             without_kernel=tuple((one.dtype, one.generation) for one in self.without_kernel),
             source_id=self.source,

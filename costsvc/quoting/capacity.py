@@ -10,11 +10,11 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.memory import layer_cache_bytes, memory_budget
 from costsvc.engine.parameters import layer_parameters
-from costsvc.engine.replica import StageSizes, compile_replica
+from costsvc.engine.replica import StageSizes, compile_replica, held_layers
 from costsvc.engine.specs import Deployment, DtypeSpec
 from costsvc.engine.units import GIB
 from costsvc.errors import DoesNotFit, InvalidRequest
-from costsvc.quoting.points import count_of, number_of, required_text, text_of, without_count
+from costsvc.quoting.points import count_of, number_of, plain_dtype, plain_gpu, required_text, text_of
 from costsvc.quoting.predict import stack_of
 from costsvc.quoting.scenario import architecture_of
 
@@ -26,8 +26,9 @@ class _Held:
     model: ModelEntry
     stack: StackEntry
     deployment: Deployment
-    layers: tuple[int, ...]
+    layers: tuple[float, ...]
     weight_bytes: float
+    in_flight_tokens: float
 
     def sequence_bytes(self, tokens: float) -> float:
         """Cache of one sequence. [B]"""
@@ -41,7 +42,8 @@ class _Held:
                             tokens,
                             float(self.deployment.tp),
                             self.deployment.kv.value_bytes,
-                            frees_out_of_window=self.stack.frees_out_of_window,
+                            self.stack.window_rule,
+                            in_flight_tokens=self.in_flight_tokens,
                         )
                     )
                 )
@@ -77,7 +79,7 @@ def capacity_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object
 def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
     model = catalog.model(required_text(row, "model"))
     stack = stack_of(catalog, text_of(row, "engine"))
-    weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
+    weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     deployment = Deployment(
         tp=count_of(row, "tp") or 1,
         pp=count_of(row, "pp") or 1,
@@ -93,13 +95,21 @@ def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
         model=model,
         stack=stack,
         deployment=deployment,
-        layers=tuple(sizes.fullest),
+        layers=tuple(held_layers(model.spec, sizes.fullest, stack.window_rule)),
         weight_bytes=sizes.weight_bytes,
+        in_flight_tokens=_admitted_tokens(catalog, stack),
     )
 
 
+def _admitted_tokens(catalog: Catalog, stack: StackEntry) -> float:
+    """Tokens of a prompt's step that engines with grouped layers count beside the window."""
+    if stack.window_rule != "grouped":
+        return 0.0
+    return catalog.judgements.find("step_token_budget_tokens", {"stack": stack.id}).value
+
+
 def _kv(catalog: Catalog, row: Mapping[str, str]) -> DtypeSpec:
-    return catalog.dtype(text_of(row, "kv_dtype") or "bf16").spec
+    return catalog.dtype(plain_dtype(text_of(row, "kv_dtype")) or "bf16").spec
 
 
 def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held) -> float:
@@ -109,7 +119,7 @@ def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held) -> floa
             "gpu is blank and kv_gib_per_gpu too: give one of them, so that there is a memory to divide.",
             field="gpu",
         )
-    gpu = catalog.gpu(without_count(name))
+    gpu = catalog.gpu(plain_gpu(name))
     deployment = held.deployment
     resolved = catalog.judgements.calibration(
         gpu.spec, held.stack, architecture_of(held.model.spec), deployment.weights, deployment.kv

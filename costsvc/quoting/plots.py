@@ -35,7 +35,9 @@ def _scatter(errors: Errors) -> Figure:
         axes.scatter(measured[of], measured[of] * errors.rate[of], s=8, alpha=0.5, label=generation)
     ends = [float(np.nanmin(measured[known])), float(np.nanmax(measured[known]))]
     axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="measured output tokens/s", ylabel="predicted output tokens/s")
+    axes.set(
+        xscale="log", yscale="log", xlabel="measured output tokens/s", ylabel="predicted output tokens/s"
+    )
     axes.legend(fontsize=8)
     return figure
 
@@ -50,7 +52,9 @@ def _boxes(errors: Errors, regime: str) -> Figure:
             groups.setdefault(key(one), []).append(float(ratio) - 1.0)
     labels = sorted(groups)
     axes.boxplot([groups[label] for label in labels], showfliers=False, whis=(10, 90))
-    axes.set_xticks(range(1, len(labels) + 1), [f"{label}\n{len(groups[label])}" for label in labels], fontsize=8)
+    axes.set_xticks(
+        range(1, len(labels) + 1), [f"{label}\n{len(groups[label])}" for label in labels], fontsize=8
+    )
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.set(ylabel="predicted / measured - 1", ylim=SHOWN_RANGE)
     return figure

@@ -8,6 +8,8 @@ from costsvc.errors import InvalidRequest
 
 _LEADING_NUMBER = re.compile(r"^\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)")
 _COUNTED = re.compile(r"^\s*\d+\s*[xX]\s+")
+_REMARK = re.compile(r"\s*\(.*?\)|\s+runtime$|\s*\+.*$|\s+dp-attn$")
+_AS_RELEASED = frozenset({"?", "-", "native"})
 
 
 def text_of(point: Mapping[str, str], name: str) -> str | None:
@@ -65,6 +67,13 @@ def required_number(point: Mapping[str, str], name: str) -> float:
     return value
 
 
-def without_count(gpu: str) -> str:
-    """`4x H100` to `H100`: how many there are stands in its own field."""
-    return _COUNTED.sub("", gpu)
+def plain_gpu(gpu: str) -> str:
+    """`4x H100 (80GB inferred)` to `H100`: how many there are stands in its own field, remarks in none."""
+    return _REMARK.sub("", _COUNTED.sub("", gpu)).strip()
+
+
+def plain_dtype(dtype: str | None) -> str | None:
+    """`mxfp4(marlin)` to `mxfp4`; None where the table says that it is as released."""
+    if dtype is None or dtype in _AS_RELEASED:
+        return None
+    return _REMARK.sub("", dtype).strip() or None

@@ -18,7 +18,14 @@ from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightP
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, InvalidRequest, NotInCatalog
-from costsvc.quoting.points import count_of, number_of, required_number, required_text, text_of
+from costsvc.quoting.points import (
+    count_of,
+    number_of,
+    plain_dtype,
+    required_number,
+    required_text,
+    text_of,
+)
 from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
 
 SIXTEEN_BIT_BYTES = 2
@@ -101,7 +108,7 @@ def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row of the `predict` schema; blanks are defaults."""
     model, gpu = catalog.model(required_text(row, "model")), catalog.gpu(required_text(row, "gpu"))
     stack = stack_of(catalog, text_of(row, "engine"))
-    weights = catalog.weight_plan_spec(text_of(row, "weight_dtype") or model.released_weights)
+    weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     tp, pp, dp, ep = parallelism(row, model)
     deployment = Deployment(

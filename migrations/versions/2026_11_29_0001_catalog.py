@@ -211,7 +211,7 @@ def catalog() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("memory_rule", sa.Text(), nullable=False),
         sa.Column("reserves_full_length", sa.Boolean(), nullable=False),
-        sa.Column("frees_out_of_window", sa.Boolean(), nullable=False),
+        sa.Column("window_rule", sa.Text(), nullable=False),
         sa.Column("kv_beside_quantised", sa.Text(), nullable=True),
         sa.Column("without_kernel", JSON, nullable=False),
         sa.Column("source_id", sa.Text(), nullable=False),

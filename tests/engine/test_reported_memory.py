@@ -16,7 +16,7 @@ from costsvc.engine.memory import (
     sequence_bytes,
 )
 from costsvc.engine.replica import Replica
-from costsvc.engine.specs import ModelSpec
+from costsvc.engine.specs import ModelSpec, WindowRule
 from costsvc.quoting.capacity import capacity_point
 from tests.engine.shapes import by_hand, heads, layered, layout, one
 
@@ -156,16 +156,16 @@ def test_a_hybrid_model_is_bound_by_the_stage_that_has_attention(catalog: Catalo
     assert rate == 2 * 8 * 128 * 2
 
 
-def windows(stack_frees: bool) -> Replica:
+def windows(rule: WindowRule) -> Replica:
     sliding = SlidingAttention(query_heads=64, kv_heads=8, head_dim=64, window_tokens=128)
     full = FullAttention(query_heads=64, kv_heads=8, head_dim=64)
-    return by_hand(layered([(12, sliding, None), (12, full, None)]), frees_out_of_window=stack_frees)
+    return by_hand(layered([(12, sliding, None), (12, full, None)]), window_rule=rule)
 
 
 # B089, github.com/alvarobartt/hf-mem/pull/70: gpt-oss-20b, 32 x 8,192.
-@pytest.mark.parametrize(("frees", "gib"), [(True, 6.09375), (False, 12.0)])
-def test_the_stack_says_whether_blocks_outside_the_window_are_freed(frees: bool, gib: float) -> None:
-    assert 32 * one(sequence_bytes(windows(frees), 8_192.0)) == gib * GIB
+@pytest.mark.parametrize(("rule", "gib"), [("window", 6.09375), ("grouped", 6.09375), ("full", 12.0)])
+def test_the_stack_says_whether_blocks_outside_the_window_are_freed(rule: WindowRule, gib: float) -> None:
+    assert 32 * one(sequence_bytes(windows(rule), 8_192.0)) == gib * GIB
 
 
 # B091, github.com/raullenchai/Rapid-MLX/pull/1423: 8 global layers of one KV head of width 512.

@@ -29,7 +29,7 @@ stacks:
     name: vLLM
     memory_rule: of-total
     reserves_full_length: false
-    frees_out_of_window: true
+    window_rule: window
     without_kernel:
       - {dtype: fp8, generation: hopper, reason: an example}
     source: sheet

@@ -49,6 +49,10 @@ class Mixer:
         """Memory of a sequence that does not grow with it. [B]"""
         return 0.0
 
+    def layout_bytes(self, kv_value_bytes: float) -> float:
+        """Bytes a token's cache takes in a layer beside its values, such as scales. [B/token]"""
+        return 0.0
+
     def kv_share(self, tp: Floats) -> Floats:
         """Share of the cache on each of `tp` ranks; a cache without heads is held whole. [1]"""
         return np.ones_like(tp, dtype=np.float64)

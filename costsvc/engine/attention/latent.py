@@ -14,6 +14,11 @@ from costsvc.engine.attention.base import (
     window_integral,
 )
 
+# The 8-bit cache layout of sparse MLA in SGLang and vLLM: 656 B of latent and rotary key, 132 B of index key.
+ROTARY_BYTES = 2
+SCALE_BYTES = 4
+SCALED_TOGETHER = 128
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentAttention(Mixer):
@@ -48,6 +53,23 @@ class LatentAttention(Mixer):
         """Values held for a context. [values]"""
         index = self.indexer.key_values_per_token if self.indexer else 0
         return (self.latent_dim + self.rope_dim + index) * context_tokens
+
+    def layout_bytes(self, kv_value_bytes: float) -> float:
+        """The 8-bit layout of sparse MLA: a scale per 128 latents and per index key, the rotary key in 16 bit.
+
+        Examples
+        --------
+        >>> sparse = SparseIndexer(selected_tokens=2048, heads=64, head_dim=128)
+        >>> v32 = LatentAttention(
+        ...     query_heads=128, latent_dim=512, rope_dim=64, nope_dim=128, value_dim=128, indexer=sparse
+        ... )
+        >>> v32.kv_values(1) + v32.layout_bytes(1.0)
+        788.0
+        """
+        if self.indexer is None or kv_value_bytes >= ROTARY_BYTES:
+            return 0.0
+        scales = self.latent_dim / SCALED_TOGETHER + (1 if self.indexer.heads else 0)
+        return scales * SCALE_BYTES + self.rope_dim * (ROTARY_BYTES - kv_value_bytes)
 
     def visible_integral(self, position: Floats) -> Floats:
         """Integral of the visible tokens from position 0. [token^2]"""
