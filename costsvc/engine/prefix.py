@@ -30,7 +30,7 @@ SHORTEST_TIME_S: Final = 1e-2
 LONGEST_TIME_S: Final = 1e9
 COARSE_POINTS: Final = 34
 FINE_POINTS: Final = 12
-CURVE_POINTS: Final = 400
+CURVE_POINTS: Final = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

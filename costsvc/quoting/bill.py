@@ -1,6 +1,6 @@
 """The money of a chosen deployment: prices per token class, the request's cost, the fleet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -17,9 +17,9 @@ from costsvc.engine.pricing import (
     step_prices,
 )
 from costsvc.engine.serving import SteadyState
-from costsvc.engine.units import SECONDS_PER_HOUR
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.gpu_price import GpuPrice
+from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario
 
 
@@ -29,6 +29,9 @@ class Bill:
 
     `factor` turns accelerator-seconds of a saturated deployment into what is charged:
     price of a second x load multiplier x (1 + margin). [USD/accelerator-second]
+
+    `fleet` carries a rate that is the same all day; `hours` are the fleets of a day's hours, scaled with the
+    load, None where nothing is asked.
     """
 
     gpu_second_usd: float
@@ -37,6 +40,7 @@ class Bill:
     request_gpu_s: float
     tokens: TokenPrices
     fleet: Fleet | None
+    hours: tuple[Fleet | None, ...]
     rent_gpus_per_byte: float
     token_bytes: float
     fx_rate: Decimal
@@ -51,20 +55,33 @@ def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice) -> Bill:
     """Attribute the cost of one request and put money on it."""
     request, state = scenario.request, choice.state
     cost_gpu_s = float(state.request_gpu_s[0, 0])
-    sized = _fleet(scenario, state)
-    multiplier = sized.multiplier_ratio if sized else load_multiplier(scenario.utilization_share)
-    second_usd = float(price.usd_per_gpu_hour) / SECONDS_PER_HOUR
+    rates = scenario.load.hourly_rps or (scenario.load.rps,)
+    hours = tuple(_fleet(scenario, state, rate) if rate else None for rate in rates)
+    second_usd = price.usd_per_gpu_second
+    multiplier = _multiplier(hours, scenario.utilization_share)
     return Bill(
         gpu_second_usd=second_usd,
         load_multiplier=multiplier,
         factor=second_usd * multiplier * (1.0 + request.margin),
         request_gpu_s=cost_gpu_s,
         tokens=token_prices(scenario, choice, choice.lengths, state),
-        fleet=sized,
+        fleet=hours[0] if len(hours) == 1 else None,
+        hours=hours,
         rent_gpus_per_byte=context_rent_gpus_per_byte(
             choice.replica, choice.lengths, choice.objectives, scenario.utilization_share, state
         ),
         token_bytes=cached_token_bytes(choice.replica, choice.lengths),
+        fx_rate=request.fx_rate or Decimal(1),
+    )
+
+
+def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:
+    """The same work at another price of the accelerator, margin or rate of exchange."""
+    second_usd = price.usd_per_gpu_second
+    return replace(
+        bill,
+        gpu_second_usd=second_usd,
+        factor=second_usd * bill.load_multiplier * (1.0 + request.margin),
         fx_rate=request.fx_rate or Decimal(1),
     )
 
@@ -80,12 +97,20 @@ def token_prices(scenario: Scenario, choice: Choice, lengths: Lengths, state: St
     return step_prices(choice.replica, lengths, state, cost_gpu_s, pools=pools)
 
 
-def _fleet(scenario: Scenario, state: SteadyState) -> Fleet | None:
-    if scenario.load.rps is None:
-        return None
+def _fleet(scenario: Scenario, state: SteadyState, rps: float) -> Fleet:
     return fleet(
-        scenario.load.rps,
+        rps,
         float(state.requests_per_s[0, 0]),
         scenario.utilization_share,
         float(np.ravel(state.loop.prefill_s)[0]),
     )
+
+
+def _multiplier(hours: tuple[Fleet | None, ...], utilization_share: float) -> float:
+    """What the fleets of a day cost over what the carried load would cost saturated. [1]"""
+    sized = [one for one in hours if one]
+    if not sized:
+        return load_multiplier(utilization_share)
+    replicas = [one.replicas + one.prefill_replicas for one in sized]
+    busy = sum(count / one.multiplier_ratio for count, one in zip(replicas, sized, strict=True))
+    return sum(replicas) / busy

@@ -4,7 +4,7 @@ from datetime import date
 from importlib.metadata import version
 
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.answer import grounds, prefix, prices, state
+from costsvc.quoting.answer import grounds, prefix, prices, state, traffic
 from costsvc.quoting.answer.plain import Plain, Section
 from costsvc.quoting.bill import bill_of
 from costsvc.quoting.choice import choose
@@ -55,6 +55,9 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
         "sources": grounds.sources_section(catalog, scenario, price),
         "warnings": warnings,
     }
+    load = traffic.traffic_section(scenario, choice, bill)
+    if load is not None:
+        answer["traffic"] = load
     if request.trace:
         answer["trace"] = trace_of(scenario, choice, bill)
     return answer

@@ -24,6 +24,20 @@ from costsvc.db.entries import Market
 from costsvc.errors import InvalidRequest, UnknownParameter
 from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Share, Tokens, TrafficProfile
 
+__all__ = [
+    "MAX_CONTEXT_TOKENS",
+    "MAX_GPUS",
+    "PARAMETERS",
+    "QuoteRequest",
+    "Share",
+    "Text",
+    "Tokens",
+    "TrafficProfile",
+    "Width",
+    "invalid_request",
+    "parse_request",
+]
+
 MAX_GPUS = 4096
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
@@ -68,7 +82,7 @@ class QuoteRequest(BaseModel):
     )
     profile: Profile | None = Field(
         None,
-        description="A traffic profile in place of ctx and output: an id of /profiles, or (POST only) in full.",
+        description="Traffic in place of ctx and output: an id of /profiles, or (POST only) in full.",
     )
     prefix_tokens: int | None = Field(
         None, ge=0, le=MAX_CONTEXT_TOKENS, description="Shared system prompt. [token]"
@@ -171,7 +185,8 @@ class QuoteRequest(BaseModel):
             ),
             (
                 self.ctx is not None and self.output is not None and self.output >= self.ctx,
-                f"output is {self.output} but ctx, prompt plus output, is {self.ctx}; raise ctx or lower output",
+                f"output is {self.output} but ctx, prompt plus output, is {self.ctx}; "
+                "raise ctx or lower output",
             ),
             (
                 self.ctx == 1,
@@ -179,7 +194,7 @@ class QuoteRequest(BaseModel):
             ),
             (
                 self.hit_rate is not None and (self.prefix_tokens is not None or self.turns is not None),
-                "hit_rate is given and also what it would follow from (prefix_tokens, turns); give one or the other",
+                "hit_rate is given and also what it would follow from (prefix_tokens, turns); give either",
             ),
             (
                 self.prefix_share is not None and self.prefix_tokens is None,
@@ -200,7 +215,8 @@ class QuoteRequest(BaseModel):
             (
                 self.price_usd_per_gpu_hour is not None
                 and (self.provider is not None or self.region is not None),
-                "price_usd_per_gpu_hour replaces the catalog's price, so provider and region have no meaning; give one or the other",
+                "price_usd_per_gpu_hour replaces the catalog's price, so provider and region mean nothing; "
+                "give one or the other",
             ),
             (
                 self.attribution == "pools" and self.mode != "disaggregated",
@@ -213,7 +229,7 @@ class QuoteRequest(BaseModel):
             (
                 bool(self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu)
                 and not (self.profile or self.prefix_tokens or self.turns),
-                "a tier for prefixes is asked for but no prefix comes again; give a profile, prefix_tokens or turns",
+                "a tier is asked for but no prefix comes again; give a profile, prefix_tokens or turns",
             ),
         ]
 

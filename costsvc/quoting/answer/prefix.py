@@ -10,6 +10,7 @@ from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_
 from costsvc.engine.serving import SteadyState, solve
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
 from costsvc.quoting.answer.plain import Section, number, number_exact
+from costsvc.quoting.answer.tiers import tier_sections
 from costsvc.quoting.bill import Bill, token_prices
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.money import money
@@ -60,7 +61,7 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
         section["idle_kv_bytes_per_gpu"] = number(choice.prefix.idle_bytes)
         section["shared_prefix_tokens"] = number(choice.prefix.shared_tokens)
     section["break_even_retention_s"] = _retention(catalog, choice, bill, prices)
-    return section
+    return section | tier_sections(catalog, scenario, choice, bill)
 
 
 def rent_section(choice: Choice, bill: Bill) -> Section:

@@ -22,6 +22,7 @@ def cost_section(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill
         "replica_usd_per_hour": money(gpus * bill.gpu_second_usd * SECONDS_PER_HOUR),
         "request_gpu_seconds": number(bill.request_gpu_s),
         "gpu_price": gpu_price_section(price),
+        "cache_tiers_usd_per_gpu_hour": money(price.tiers_usd_per_gpu_hour),
     }
     if bill.fleet is not None:
         replicas = bill.fleet.replicas + bill.fleet.prefill_replicas
