@@ -17,7 +17,7 @@ from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.ingest.knobs import read_knobs
 from costsvc.quoting.accuracy import Figure, headline
 from costsvc.quoting.bands import bands, measured_region
-from costsvc.quoting.calibrate import FOLD_ITERATIONS, FOLDS, ITERATIONS, Fitted, calibrate
+from costsvc.quoting.calibrate import FOLDS, ITERATIONS, Fitted, calibrate
 from costsvc.quoting.calibration_files import Heading, changes, judgement_file
 from costsvc.quoting.kernel_tables import kernel_priors
 from costsvc.quoting.knobs import names
@@ -27,7 +27,7 @@ from costsvc.quoting.validation import held_out_rows, point_files, validation_of
 
 FITTED, BANDS, HELD_OUT = "calibration/fitted.yaml", "calibration/bands.yaml", "fit/held_out.csv"
 SHOWN_CHANGES = 40
-USUAL_SETTINGS = 250
+USUAL_SETTINGS = 200
 
 _FOLDER = click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 
@@ -45,7 +45,7 @@ def calibrate_command(folder: Path, dry_run: bool) -> None:
     catalog = Catalog(read_catalog(root), revision=None)
     today = datetime.now(UTC).date()
     measurements, left = _points(catalog, folder)
-    with _progress("Fitting", (ITERATIONS + FOLDS * FOLD_ITERATIONS) * USUAL_SETTINGS) as step:
+    with _progress("Fitting", ITERATIONS * USUAL_SETTINGS + FOLDS) as step:
         fitted = calibrate(
             catalog, read_knobs(root), measurements, kernel_priors(catalog, folder), today, "fit", step
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 
 from costsvc.db.entries import Judgement, StackEntry
 from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency, WeightPlan
@@ -23,9 +22,10 @@ class Judgements:
     """All judgements of a catalog, by name and scope."""
 
     def __init__(self, judgements: Iterable[Judgement]) -> None:
-        self._by_name: dict[str, list[Judgement]] = {}
-        for judgement in judgements:
-            self._by_name.setdefault(judgement.name, []).append(judgement)
+        self._by_place: dict[tuple[str, str | None], list[Judgement]] = {}
+        for judgement in sorted(judgements, key=_narrowness, reverse=True):
+            place = judgement.name, dict(judgement.scope).get("dtype")
+            self._by_place.setdefault(place, []).append(judgement)
         self._calibrations: dict[tuple[str, ...], Resolved] = {}
 
     def find(self, name: str, scope: Mapping[str, str]) -> Judgement:
@@ -36,15 +36,16 @@ class Judgements:
         InvalidCatalogFile
             No judgement of that name holds there: the catalog lacks a global one.
         """
-        holding = [j for j in self._by_name.get(name, ()) if _holds(j, scope)]
+        places = (self._by_place.get((name, dtype), ()) for dtype in {scope.get("dtype"), None})
+        first = (next((one for one in place if _holds(one, scope)), None) for place in places)
+        holding = [one for one in first if one is not None]
         if not holding:
             raise InvalidCatalogFile("calibration", f"no judgement '{name}' holds for {dict(scope)}")
         return max(holding, key=_narrowness)
 
     def dtypes_of(self, name: str) -> tuple[str, ...]:
         """Storage types that a judgement of that name is made for."""
-        scopes = (dict(judgement.scope) for judgement in self._by_name.get(name, ()))
-        return tuple(sorted({scope["dtype"] for scope in scopes if "dtype" in scope}))
+        return tuple(sorted(dtype for of, dtype in self._by_place if of == name and dtype))
 
     def value(self, name: str) -> float:
         """A judgement that holds everywhere."""
@@ -76,16 +77,14 @@ class Judgements:
             return found.value
 
         def matrices(kind: str) -> Mapping[str, MatrixEfficiency]:
-            return MappingProxyType(
-                {
-                    dtype: MatrixEfficiency(
-                        mfu_share=value(f"{kind}_mfu_share", dtype),
-                        mbu_share=value(f"{kind}_mbu_share", dtype),
-                        half_tokens=value(f"{kind}_half_tokens", dtype),
-                    )
-                    for dtype in _dtypes(gpu, plan)
-                }
-            )
+            return {
+                dtype: MatrixEfficiency(
+                    mfu_share=value(f"{kind}_mfu_share", dtype),
+                    mbu_share=value(f"{kind}_mbu_share", dtype),
+                    half_tokens=value(f"{kind}_half_tokens", dtype),
+                )
+                for dtype in _dtypes(gpu, plan)
+            }
 
         plain = {
             name: value(name, plan.id)
@@ -95,7 +94,7 @@ class Judgements:
         calibration = Calibration(
             gemm=matrices("gemm"),
             moe=matrices("moe"),
-            attention_decode_mbu_share=MappingProxyType({kv.id: value("attention_decode_mbu_share", kv.id)}),
+            attention_decode_mbu_share={kv.id: value("attention_decode_mbu_share", kv.id)},
             memory_rule=stack.memory_rule,
             reserves_full_length=stack.reserves_full_length,
             window_rule=stack.window_rule,
@@ -124,7 +123,10 @@ def _dtypes(gpu: GpuSpec, plan: WeightPlan) -> tuple[str, ...]:
 
 
 def _holds(judgement: Judgement, scope: Mapping[str, str]) -> bool:
-    return all(scope.get(key) == wanted for key, wanted in judgement.scope)
+    for key, wanted in judgement.scope:
+        if scope.get(key) != wanted:
+            return False
+    return True
 
 
 def _narrowness(judgement: Judgement) -> int:

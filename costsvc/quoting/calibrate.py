@@ -1,13 +1,15 @@
 """From measured points to judgements: one deterministic fit, and its error on what it has not seen."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
 
-from costsvc.db.entries import Judgement
+from costsvc.db.entries import CatalogContent, Judgement
 from costsvc.db.judgements import Judgements
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.calibration import FitGroup, Problem, Vector, fit, log_errors
@@ -19,9 +21,10 @@ from costsvc.quoting.knobs import Scope, Setting, expand, indices_by_judgement, 
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.scenario import architecture_of
 
-ITERATIONS = 12
-FOLD_ITERATIONS = 4
+ITERATIONS = 6
+FOLD_ITERATIONS = 3
 FOLDS = 5
+PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
 
 
@@ -69,7 +72,7 @@ class Fitting:
         return Problem(
             groups=[_fit_group(group, self._sizes()) for group in self.groups],
             replicas=self.replicas,
-            start=prior if start is None else start,
+            start=self._current(prior) if start is None else start,
             upper=np.log([setting.knob.at_most or np.inf for setting in settings]),
             parent=np.asarray([setting.parent for setting in settings]),
             prior=prior,
@@ -80,6 +83,15 @@ class Fitting:
             ],
             weights=self.knobs.weights.spec(),
         )
+
+    def _current(self, prior: Vector) -> Vector:
+        """The catalog's own values where it has the setting, so that a second fit goes on from the first."""
+        held = {(j.name, j.scope): j.value for j in self.catalog.content.judgements if j.kind == "measured"}
+        start = prior.copy()
+        for place, index in self._index.items():
+            if place in held:
+                start[index] = np.log(held[place])
+        return np.asarray(start)
 
     def replicas(self, values: Vector, groups: Sequence[int]) -> list[Replica]:
         """Layouts of some groups under some values."""
@@ -134,9 +146,7 @@ def calibrate(
     groups = grouped(measurements)
     fitting = Fitting(catalog, knobs, groups, priors)
     values = fit(fitting.problem(), ITERATIONS, progress)
-    held_out = []
-    for fold in range(FOLDS):
-        held_out.append(_errors_of_fold(catalog, knobs, measurements, fold, fitting, values, progress))
+    held_out = _in_parallel(catalog, knobs, measurements, fitting, values, progress)
     return Fitted(
         settings=fitting.settings,
         values=values,
@@ -170,21 +180,42 @@ def fold_of(configuration: tuple[str, ...]) -> int:
     return blake2b("|".join(configuration).encode(), digest_size=4).digest()[0] % FOLDS
 
 
-def _errors_of_fold(
+def _in_parallel(
     catalog: Catalog,
     knobs: KnobsFile,
     measurements: Sequence[Measurement],
-    fold: int,
     whole: Fitting,
     values: Vector,
     progress: Callable[[], None],
+) -> list[Errors]:
+    """All folds, each in a process of its own; their order and so the result is fixed."""
+    work = partial(
+        _errors_of_fold, catalog.content, knobs, measurements, whole.priors, whole.settings, values
+    )
+    found = []
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        for errors in pool.map(work, range(FOLDS)):
+            found.append(errors)
+            progress()
+    return found
+
+
+def _errors_of_fold(
+    content: CatalogContent,
+    knobs: KnobsFile,
+    measurements: Sequence[Measurement],
+    priors: Priors,
+    settings: Sequence[Setting],
+    values: Vector,
+    fold: int,
 ) -> Errors:
     """Fit without a fold, from the prior of what only the fold has seen, and predict the fold."""
+    catalog = Catalog(content, revision=None)
     seen = [one for one in measurements if fold_of(one.configuration) != fold]
     unseen = [one for one in measurements if fold_of(one.configuration) == fold]
-    fitting = Fitting(catalog, knobs, grouped(seen), whole.priors)
-    start = _carried(whole.settings, values, fitting.settings)
-    fitted = fit(fitting.problem(start), FOLD_ITERATIONS, progress)
+    fitting = Fitting(catalog, knobs, grouped(seen), priors)
+    start = _carried(settings, values, fitting.settings)
+    fitted = fit(fitting.problem(start), FOLD_ITERATIONS)
     table = judgements_of(fitting.settings, fitted, date.min, "")
     replicas = _replicas_under(catalog, fitting, table, grouped(unseen))
     groups = grouped(unseen)
