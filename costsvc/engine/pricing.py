@@ -28,6 +28,10 @@ from costsvc.engine.units import SECONDS_PER_HOUR
 
 NODES = (12, 24, 48, 96)
 RELATIVE_STEP = 1e-3
+CELLS = 64
+NEARLY_NOTHING = 1e-5
+SHAPLEY_WEIGHTS = (1 / 3, 1 / 6, 1 / 6, 1 / 3)
+"""Of a side's growth where none, one, the other or both of the two other sides have grown."""
 RESIDUAL_SHARE = 2.5e-3
 RENT_STEP = 1e-3
 WHOLE = 1e-9
@@ -59,9 +63,9 @@ def marginal_prices(
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
     so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
-    tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound; central
-    differences. The concurrency is solved anew at each point, so a token pays for time and for room. Without a
-    cache a cached token costs what an uncached one does.
+    tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound, then
+    cells; central differences. The concurrency is solved anew at each point, so a token pays for time and for
+    room. Without a cache a cached token costs what an uncached one does.
 
     References
     ----------
@@ -79,6 +83,8 @@ def marginal_prices(
         prices = _ray_integral(cost, tokens, nodes)
         if abs(prices @ tokens / cost_gpu_s - 1.0) < RESIDUAL_SHARE:
             break
+    else:
+        prices = np.where(tokens > 0, _cell_prices(cost, tokens), prices)
     if not replica.deployments[0].kv_cache:
         prices[1] = prices[0]
     return _conserving(prices, tokens, cost_gpu_s)
@@ -98,6 +104,24 @@ def _ray_integral(
     high, low = cost(np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])).reshape(2, nodes, 3)
     width = moved * np.where(tokens > 0, 2.0, 1.0)
     return np.asarray(weights @ ((high - low) / width))
+
+
+def _cell_prices(
+    cost: Callable[[NDArray[np.float64]], NDArray[np.float64]], tokens: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The same where the slope of the cost breaks along the ray, as where an objective comes within reach.
+
+    The ray is cut into cells; in each, the growth of the cost is shared by the Shapley value of its three
+    sides. That adds up whatever happens inside a cell, and tends to the integral where the cost is smooth.
+    """
+    edges = np.linspace(0.0, 1.0, CELLS + 1)
+    edges[0] = NEARLY_NOTHING
+    low, high = edges[:-1, None] * tokens, edges[1:, None] * tokens
+    grown = np.asarray(list(np.ndindex(2, 2, 2)), dtype=bool)
+    corners = np.where(grown[:, None, :], high, low)
+    values = cost(corners.reshape(-1, len(tokens))).reshape(2, 2, 2, CELLS).sum(axis=-1)
+    bills = [np.diff(values, axis=axis).ravel() @ SHAPLEY_WEIGHTS for axis in range(len(tokens))]
+    return np.asarray(bills) / np.where(tokens > 0, tokens, 1.0)
 
 
 def step_prices(

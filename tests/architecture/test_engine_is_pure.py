@@ -18,6 +18,7 @@ ALLOWED = {
     "math",
     "numpy",
     "scipy",
+    "statistics",
     "typing",
 }
 ALLOWED_PARTS = {"costsvc.engine", "costsvc.errors"}

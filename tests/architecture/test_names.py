@@ -18,6 +18,8 @@ UNITS = (
     "flops_per_s",
     "requests_per_s",
     "tokens_per_s",
+    "usd",
+    "usd_per_s",
     "s",
     "gpu_s",
     "w",

@@ -84,6 +84,21 @@ def test_prices_times_tokens_are_the_cost_of_the_request(
             assert prices.cached >= 0
 
 
+@pytest.mark.parametrize(
+    ("which", "prompt", "output", "hits"), [(5, 2_170, 12, 0.01), (4, 5_624, 15, 0.5), (2, 804, 6, 0.5)]
+)
+def test_a_ray_on_which_an_objective_comes_within_reach_conserves(
+    which: int, prompt: int, output: int, hits: float
+) -> None:
+    # Much shorter requests of these layouts miss 50 ms or nearly: the slope of the cost falls on the way.
+    model, gpu, weights, parallel = LAYOUTS[which]
+    replica = served(model, gpu, weights, **parallel)  # type: ignore[arg-type]
+    lengths = lengths_of(requests(prompt, output, cached=hits * prompt))
+    prices, _ = attributed(replica, lengths, CONSTRAINTS[1], "marginal")
+    assert abs(prices.residual_share) < 1e-3
+    assert 0 < prices.cached < prices.uncached < prices.output
+
+
 def test_without_a_cache_all_input_costs_alike() -> None:
     replica = served("llama-3.1-8b", kv_cache=False)
     prices, _ = attributed(replica, lengths_of(requests(1_000, 100)), Objectives(), "marginal")
@@ -152,7 +167,7 @@ def test_a_token_is_kept_while_its_next_use_pays_the_rent(
     rps=st.floats(1e-3, 1e4),
     rate=st.floats(1e-2, 1e3),
     share=st.floats(0.05, 1.0),
-    prefill=st.floats(0.0, 5.0),
+    prefill=st.just(0.0) | st.floats(1e-6, 5.0),
 )
 def test_a_fleet_carries_its_load_with_headroom_and_is_paid_in_whole_replicas(
     rps: float, rate: float, share: float, prefill: float
