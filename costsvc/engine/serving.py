@@ -15,7 +15,7 @@ from costsvc.engine.step import Batch, StepTime, step_time
 BOUNDS: Final = ("memory", "max_num_seqs", "step_tokens", "tpot", "ttft", "given")
 GIVEN: Final = BOUNDS.index("given")
 ROOT_STEPS: Final = 30
-ROOT_TOLERANCE: Final = 1e-10
+ROOT_TOLERANCE: Final = 1e-9
 
 Array = NDArray[np.float64]
 
@@ -297,33 +297,33 @@ def _within(
     ceiling: Array,
     at_ceiling: Loop,
 ) -> tuple[Array, Loop]:
-    """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Illinois' halving.
+    """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Anderson and Bjorck's scaling.
 
     NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one.
 
     References
     ----------
-    .. [1] Dowell and Jarratt, BIT 11, 1971, "A modified regula falsi method".
+    .. [1] Anderson and Bjorck, BIT 13, 1973, "A new high order method of regula falsi type".
     """
     low, high = np.minimum(ceiling, 1.0), ceiling
-    over = _excess(at_ceiling, objectives)
-    if np.all(over <= 0):
+    f_high = _excess(at_ceiling, objectives)
+    if np.all(f_high <= 0):
         return ceiling, at_ceiling
-    under = _excess(run_loop(replica, lengths, low, utilization_share), objectives)
-    unreachable, met = under > 0, over <= 0
-    f_low, f_high = under, over
-    was_right: NDArray[np.bool_] | None = None
+    f_low = _excess(run_loop(replica, lengths, low, utilization_share), objectives)
+    unreachable, met = f_low > 0, f_high <= 0
+    settled = unreachable | met | np.isnan(f_high)
     for _ in range(ROOT_STEPS):
         gap = np.where(f_high == f_low, 1.0, f_high - f_low)
         middle = np.clip(low - f_low * (high - low) / gap, low, high)
         f_middle = _excess(run_loop(replica, lengths, middle, utilization_share), objectives)
-        right = f_middle > ROOT_TOLERANCE
-        again = np.zeros_like(right) if was_right is None else right == was_right
-        f_low = np.where(right, np.where(again, f_low / 2, f_low), f_middle)
-        f_high = np.where(right, f_middle, np.where(again, f_high / 2, f_high))
+        right = f_middle > 0
+        f_replaced = np.where(right, f_high, f_low)
+        left_over = 1.0 - f_middle / np.where(f_replaced == 0, 1.0, f_replaced)
+        scale = np.where(left_over > 0, left_over, 0.5)
+        f_low, f_high = np.where(right, f_low * scale, f_middle), np.where(right, f_middle, f_high * scale)
         low, high = np.where(right, low, middle), np.where(right, middle, high)
-        was_right = right
-        if np.all(np.nan_to_num(np.abs(f_middle)) < ROOT_TOLERANCE):
+        if np.all(settled | (np.abs(f_middle) < ROOT_TOLERANCE)):
+            low = np.where(right & (f_middle < ROOT_TOLERANCE), middle, low)
             break
     sequences = np.where(met, ceiling, np.where(unreachable, np.nan, low))
     return sequences, run_loop(replica, lengths, sequences, utilization_share)
