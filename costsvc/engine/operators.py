@@ -144,11 +144,25 @@ def all_reduce_s(message_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration
     return np.where((ranks > 1) & (message_bytes > 0), latency_s + transfer_s, 0.0)
 
 
-def all_to_all_s(sent_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
-    """Exchange in which each rank sends `sent_bytes`, all but its own share over the link. [s]"""
+def all_to_all_s(
+    message_bytes: Floats, ranks: Floats, experts_per_token: int, gpu: GpuSpec, calibration: Calibration
+) -> Floats:
+    r"""Sending tokens to the ranks of their experts, or bringing the results back. [s]
+
+    A token crosses once to each other destination that holds one of its k experts, not once for each expert:
+    of :math:`n` destinations :math:`(n - 1)(1 - (1 - 1/n)^k)` on average. Destinations are ranks; where the
+    network is crossed they are nodes, in which a token is passed on over the faster link.
+
+    References
+    ----------
+    .. [1] DeepSeek-AI, "DeepSeek-V3," 2024, arXiv:2412.19437, section 3.2.2 (cross-node all-to-all).
+    """
     latency_s, bytes_per_s = link(ranks, gpu, calibration)
-    transfer_s = (ranks - 1.0) / ranks * sent_bytes / bytes_per_s
-    return np.where((ranks > 1) & (sent_bytes > 0), latency_s + transfer_s, 0.0)
+    node = _node_gpus(gpu, calibration)
+    destinations = np.where(np.asarray(ranks) > node, np.asarray(ranks) / node, ranks)
+    crossings = (destinations - 1.0) * (1.0 - (1.0 - 1.0 / destinations) ** experts_per_token)
+    transfer_s = crossings * message_bytes / bytes_per_s
+    return np.where((ranks > 1) & (message_bytes > 0), latency_s + transfer_s, 0.0)
 
 
 def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats, Floats]:
@@ -161,9 +175,14 @@ def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats,
     """
     ranks = np.asarray(ranks)
     beyond_link = ranks > gpu.link_domain_gpus
-    far = ranks > max(float(gpu.link_domain_gpus), calibration.node_gpus)
+    far = ranks > _node_gpus(gpu, calibration)
     scale_up = gpu.link_bytes_per_s * calibration.link_efficiency_share
     pcie = gpu.pcie_bytes_per_s * calibration.pcie_efficiency_share
     near = np.where(beyond_link | (gpu.link_domain_gpus <= 1), pcie, scale_up)
     latency_s = np.where(far, calibration.network_latency_s, calibration.link_latency_s)
     return latency_s, np.where(far, calibration.network_bytes_per_s, near)
+
+
+def _node_gpus(gpu: GpuSpec, calibration: Calibration) -> float:
+    """Accelerators that reach one another without the network. [GPUs]"""
+    return max(float(gpu.link_domain_gpus), calibration.node_gpus)

@@ -172,7 +172,7 @@ def _run_pools(replica: Replica, lengths: Lengths, sequences: Array, utilization
     budget = replica.calibration.step_token_budget_tokens
     full_s = step_time(replica, prompt_batch(replica, lengths, budget)).total_s
     sending_s = transfer_s(replica, lengths)
-    prefill_s = lengths.uncached / step_token_limit(replica) * full_s + sending_s
+    prefill_s = lengths.uncached / step_token_limit(replica) * full_s + sending_s / replica.dp
     alone_s = ttft_unloaded_s(replica, lengths)
     zero = np.zeros_like(decode_s)
     return Loop(

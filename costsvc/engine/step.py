@@ -159,10 +159,10 @@ def _communication(replica: Replica, tokens: Floats) -> Floats:
     spread = np.where(replica.dp > 1, replica.moe_layers, 0.0)
     total = (2.0 * replica.stage_layers - spread) * reduce_s
     if replica.expert_groups:
-        copies = replica.expert_groups[0].ffn.experts_per_token
+        chosen = replica.expert_groups[0].ffn.experts_per_token
         ranks = replica.tp * replica.dp
-        sent = np.minimum(copies, ranks) * message / replica.tp
-        total = total + 2.0 * spread * operators.all_to_all_s(sent, ranks, gpu, calibration)
+        exchange_s = operators.all_to_all_s(message / replica.tp, ranks, chosen, gpu, calibration)
+        total = total + 2.0 * spread * exchange_s
     latency_s, bytes_per_s = operators.link(replica.tp * replica.pp, gpu, calibration)
     hop_s = np.where(replica.pp > 1, latency_s + message / bytes_per_s, 0.0)
     return total + hop_s

@@ -93,10 +93,25 @@ def test_weights_without_matrix_units_run_at_sixteen_bit(catalog: Catalog) -> No
 
 
 def test_a_lone_rank_pays_for_no_link() -> None:
-    for function in (operators.all_reduce_s, operators.all_to_all_s):
-        assert one(function(1e6, 1.0, H100, JUDGED)) == 0
-        assert one(function(0.0, 8.0, H100, JUDGED)) == 0
-        assert one(function(1e6, 8.0, H100, JUDGED)) > 0
+    for message, ranks, free in ((1e6, 1.0, True), (0.0, 8.0, True), (1e6, 8.0, False)):
+        assert (one(operators.all_reduce_s(message, ranks, H100, JUDGED)) == 0) is free
+        assert (one(operators.all_to_all_s(message, ranks, 8, H100, JUDGED)) == 0) is free
+
+
+# DeepSeek-AI, "DeepSeek-V3," arXiv:2412.19437, section 3.2.2: a token crosses once to each node.
+@pytest.mark.parametrize(("ranks", "places", "on_network"), [(8, 8, False), (32, 4, True), (144, 18, True)])
+@pytest.mark.parametrize("chosen", [1, 2, 8])
+def test_a_token_goes_once_to_each_place_of_its_experts(
+    *, ranks: int, places: int, on_network: bool, chosen: int
+) -> None:
+    random = np.random.default_rng(ranks)
+    picks = random.integers(0, places, (20_000, chosen))
+    elsewhere = np.mean([len(set(row) - {0}) for row in picks.tolist()])
+    message = 1e9
+    rate = JUDGED.network_bytes_per_s if on_network else H100.link_bytes_per_s * JUDGED.link_efficiency_share
+    seconds = one(operators.all_to_all_s(message, float(ranks), chosen, H100, JUDGED))
+    latency = JUDGED.network_latency_s if on_network else JUDGED.link_latency_s
+    assert (seconds - latency) * rate / message == pytest.approx(float(elsewhere), rel=0.02)
 
 
 @EXAMPLES

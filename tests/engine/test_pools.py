@@ -22,6 +22,7 @@ from tests.engine.shapes import one, requests, served
 CASES = [
     ("llama-3-70b", {"tp": 4}),
     ("deepseek-v3", {"tp": 8, "ep": 8}),
+    ("deepseek-v3", {"dp": 16, "ep": 16}),
     ("qwen3-next-80b-a3b", {"tp": 2, "ep": 2}),
     ("llama-3.1-8b", {}),
 ]
@@ -39,7 +40,7 @@ def test_a_request_costs_its_decode_time_and_its_prefill_time(model: str, parall
     replica, state = split(model, parallel)
     decode = one(state.loop.step_s) * 300 / one(state.sequences)
     assert one(state.request_gpu_s) == pytest.approx(one(replica.gpus) * (decode + one(state.loop.prefill_s)))
-    assert 0 < one(state.loop.transfer_s) < one(state.loop.prefill_s)
+    assert 0 < one(state.loop.transfer_s) / one(replica.dp) < one(state.loop.prefill_s)
 
 
 @every_case
@@ -69,7 +70,8 @@ def test_the_cache_is_sent_and_its_time_is_paid(model: str, parallel: dict[str, 
     budget = replica.calibration.step_token_budget_tokens
     full = one(step_time(replica, prompt_batch(replica, lengths, budget)).total_s)
     computed = full * 2_000 / one(step_token_limit(replica))
-    assert one(state.loop.prefill_s) == pytest.approx(computed + sent)
+    # Attention ranks send their own prompts at the same time, each over its own ports.
+    assert one(state.loop.prefill_s) == pytest.approx(computed + sent / one(replica.dp))
     assert one(ttft_unloaded_s(replica, lengths)) > sent
 
 
