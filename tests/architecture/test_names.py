@@ -58,6 +58,7 @@ COUNTS = {
     "prompts",
     "replicas",
     "requests",
+    "rows",
     "rps",
     "sequences",
     "sigmas",
