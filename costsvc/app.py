@@ -8,7 +8,19 @@ from litestar import Litestar
 from litestar.concurrency import sync_to_thread
 from litestar.di import Provide
 
-from costsvc.api import api_prices, docs, gpus, health, logs, models, posting, prices, quote
+from costsvc.api import (
+    api_prices,
+    docs,
+    gpus,
+    health,
+    logs,
+    models,
+    posting,
+    prices,
+    profiles,
+    quote,
+    traces,
+)
 from costsvc.api.bodies import MAX_BODY_BYTES
 from costsvc.api.headers import add_headers
 from costsvc.api.problems import HANDLERS
@@ -30,6 +42,10 @@ ROUTES = (
     prices.get_price,
     posting.post_offer,
     posting.post_prices,
+    profiles.get_profiles,
+    profiles.get_profile,
+    profiles.post_profile,
+    traces.post_trace,
     api_prices.get_api_prices,
     api_prices.get_api_price,
     health.get_health,

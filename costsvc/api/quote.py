@@ -14,7 +14,6 @@ from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
-from costsvc.errors import InvalidRequest
 from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, parse_request
@@ -30,18 +29,13 @@ _STALE_AFTER_S = 60.0
     summary="Prices of input, cached input and output tokens",
     operation_class=documented(
         "Quote",
-        parameters=query_parameters(QuoteRequest, without=(_PROFILE,), also_required=("ctx",)),
+        parameters=query_parameters(QuoteRequest, without=(_PROFILE,)),
         more_problems=(422,),
     ),
 )
 async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator."""
     given = given_in_query(request)
-    if _PROFILE in given:
-        raise InvalidRequest(
-            "profile is an object, which a query cannot hold. Send it in the body of POST /quote.",
-            field=_PROFILE,
-        )
     wanted = parse_request(given)
     today = service.today()
     ground = await _ground(service.snapshots, wanted)

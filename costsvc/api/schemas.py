@@ -9,6 +9,7 @@ from costsvc.quoting.listing.api_prices import ApiPriceDetail, ApiPriceRow
 from costsvc.quoting.listing.gpus import GpuDetail, GpuRow
 from costsvc.quoting.listing.models import ModelDetail, ModelRow
 from costsvc.quoting.listing.prices import PriceDetail, PriceRow
+from costsvc.quoting.listing.profiles import ProfileDetail, ProfileRow
 
 JsonSchema = Mapping[str, Any]
 
@@ -114,9 +115,12 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
     "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
     "Posted": (
-        "The offer's id, and the revision that holds it.",
+        "The new entry's id, and the revision that holds it.",
         _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
     ),
     "Alive": ("The process answers.", _object({"alive": {"const": True}})),
     "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
 }
+    "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
+    "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
+    "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),

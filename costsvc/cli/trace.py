@@ -5,20 +5,18 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from math import inf
 from typing import BinaryIO
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from costsvc.errors import InvalidRequest
 from costsvc.ingest.traces import LONGEST_LINE_BYTES, read_trace
-from costsvc.quoting.traces import HitRow, trace_hits
+from costsvc.quoting.fitting import fitted_profile
+from costsvc.quoting.traces import HitRow, capacities_of, trace_hits
 
 COLUMNS = ("capacity_blocks", "hit_blocks_share", "hit_tokens_share")
 _DECIMALS = 9
-_LARGEST_BLOCKS = 10**15
 
 
 @click.command
@@ -33,13 +31,18 @@ _LARGEST_BLOCKS = 10**15
 @click.option(
     "--capacity-blocks", metavar="N,N,…", help="Capacities to show; `inf` is unbounded. Absent: a ladder."
 )
-def trace(file: BinaryIO, block: int, capacity_blocks: str | None) -> None:
+@click.option("--fit", is_flag=True, help="Print the profile of the trace as JSON, instead of its hit rates.")
+def trace(file: BinaryIO, block: int, capacity_blocks: str | None, fit: bool) -> None:
     """Hit rates of FILE (- for standard input) by capacity, as CSV: exact LRU over whole prefixes.
 
     FILE is JSON lines with timestamp, input_length, output_length and hash_ids, or CSV with the columns
     TIMESTAMP, ContextTokens, GeneratedTokens or timestamp, prompt_tokens, cached_tokens, completion_tokens.
     """
-    capacities = _capacities(capacity_blocks)
+    capacities = capacities_of(capacity_blocks)
+    if fit:
+        profile = fitted_profile(read_trace(_lines(file), block_tokens=block).parts, block_tokens=block)
+        click.echo(profile.model_dump_json(exclude_unset=True, indent=2))
+        return
     hits = trace_hits(read_trace(_lines(file), block_tokens=block), block_tokens=block, capacities=capacities)
     if hits.note:
         click.echo(hits.note, err=True)
@@ -52,20 +55,6 @@ def _cells(row: HitRow) -> list[str]:
     shares = (row.hit_blocks_share, row.hit_tokens_share)
     capacity = "" if row.capacity_blocks is None else format(row.capacity_blocks, ".0f")
     return [capacity, *("" if share is None else format(share, f".{_DECIMALS}f") for share in shares)]
-
-
-def _capacities(text: str | None) -> list[float]:
-    return [] if text is None else [_capacity(part.strip()) for part in text.split(",")]
-
-
-def _capacity(text: str) -> float:
-    if text.lower() == "inf":
-        return inf
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:20]) <= _LARGEST_BLOCKS:
-        raise InvalidRequest(
-            f"--capacity-blocks has '{text}'. Give whole numbers of blocks from 1, or inf, commas between."
-        )
-    return float(text)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

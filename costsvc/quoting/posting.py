@@ -17,6 +17,7 @@ from costsvc.ingest.entry import SourceFields, Strict, Text
 from costsvc.ingest.prices import DatedPriceFields, OfferFields
 from costsvc.quoting.listing.common import one_of
 from costsvc.quoting.listing.prices import find_offer
+from costsvc.quoting.profiles import keeping_posted_profiles
 from costsvc.quoting.request import invalid_request
 
 POSTED: Final = "posted"
@@ -114,7 +115,7 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogConte
 
 
 def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogContent:
-    """What the files say, with the posted prices of the stored catalog.
+    """What the files say, with the posted prices and profiles of the stored catalog.
 
     A price that the files meanwhile give for the same day replaces the posted one; an offer whose GPU left
     the files leaves with it.
@@ -134,10 +135,11 @@ def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogCont
         offers[offer.id] = _priced(base, (*base.prices, *kept))
     used = {price.source_id for offer in offers.values() for price in offer.prices}
     posted_sources = [one for one in stored.sources if _is_posted(one.id) and one.id in used]
+    kept = keeping_posted_profiles(files, stored)
     return replace(
-        files,
+        kept,
         offers=_by_id(tuple(offers.values())),
-        sources=_by_id((*files.sources, *posted_sources)),
+        sources=_by_id((*kept.sources, *posted_sources)),
     )
 
 

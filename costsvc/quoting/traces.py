@@ -1,14 +1,19 @@
 """What a recorded trace says: the hit rate that a cache of each size would have had."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from costsvc.engine.trace import HitCurve, Requests, hit_curve
-from costsvc.ingest.traces import Trace
+from costsvc.errors import InvalidRequest
+from costsvc.ingest.traces import Trace, read_trace
+from costsvc.quoting.answer.plain import number
+from costsvc.quoting.fitting import fitted_profile
 
 _LADDER = (1, 2, 5)
 _SMALLEST_BLOCKS = 100
+_LARGEST_BLOCKS = 10**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,64 @@ def trace_hits(trace: Trace, *, block_tokens: int, capacities: Sequence[float] =
     ]
     note = "This form records no prefixes, so its hit rates are unknown."
     return TraceHits(rows=tuple(unknown), requests=requests, note=note)
+
+
+def whole_trace(
+    lines: Iterable[bytes], *, block_tokens: int, capacities: Sequence[float] = ()
+) -> dict[str, Any]:
+    """Hit rates and a fitted profile of a trace that fits in memory, as the service answers them.
+
+    Raises
+    ------
+    InvalidRequest
+        A line is malformed, or the trace is too short for a profile.
+    """
+    read = read_trace(lines, block_tokens=block_tokens)
+    parts = list(read.parts)
+    hits = trace_hits(Trace(read.form, iter(parts)), block_tokens=block_tokens, capacities=capacities)
+    return {
+        "form": read.form,
+        "requests": hits.requests,
+        "block_tokens": block_tokens,
+        "hits": [
+            {
+                "capacity_blocks": "inf" if row.capacity_blocks == inf else row.capacity_blocks,
+                "hit_blocks_share": _known(row.hit_blocks_share),
+                "hit_tokens_share": _known(row.hit_tokens_share),
+            }
+            for row in hits.rows
+        ],
+        "note": hits.note,
+        "profile": fitted_profile(parts, block_tokens=block_tokens).model_dump(
+            mode="json", exclude_unset=True
+        ),
+    }
+
+
+def capacities_of(text: str | None) -> list[float]:
+    """Capacities as a list with commas; none where nothing is asked.
+
+    Raises
+    ------
+    InvalidRequest
+        One is neither a whole number of blocks nor `inf`.
+    """
+    return [] if text is None else [_capacity(part.strip()) for part in text.split(",")]
+
+
+def _capacity(text: str) -> float:
+    if text.lower() == "inf":
+        return inf
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:20]) <= _LARGEST_BLOCKS:
+        raise InvalidRequest(
+            f"capacity_blocks has '{text[:40]}'. Give whole numbers of blocks from 1, or inf, with commas.",
+            field="capacity_blocks",
+        )
+    return float(text)
+
+
+def _known(share: float | None) -> float | None:
+    return None if share is None else number(share)
 
 
 def _with_blocks(trace: Trace) -> Iterator[Requests]:

@@ -28,7 +28,8 @@ READS = [
     (f"{QUOTE}&output=8192", 400, "invalid-request", ["raise ctx or lower output"]),
     (f"{QUOTE}&margin=nan", 400, "invalid-request", ["margin is 'nan'", "finite"]),
     (f"{QUOTE}&slo=fast", 400, "invalid-request", ["slo is 'fast'", "'strict'"]),
-    (f"{QUOTE}&profile=chat", 400, "invalid-request", ["POST /quote"]),
+    (f"{QUOTE}&profile=chat", 400, "invalid-request", ["profile already says what ctx would"]),
+    ("/quote?model=llama-3-70b&gpu=h100&profile=chatt", 404, "not-in-catalog", ["chat", "/profiles"]),
     (
         "/quote?model=lama-3-70b&gpu=h100&ctx=8192",
         404,
