@@ -104,6 +104,27 @@ _READINESS: Final = _object(
     }
 )
 
+_SHARE_OR_NULL: Final = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_TRACE: Final = _object(
+    {
+        "form": {"enum": ["mooncake", "azure", "gateway"]},
+        "requests": {"type": "integer", "minimum": 1},
+        "block_tokens": {"type": "integer", "minimum": 1},
+        "hits": {
+            "type": "array",
+            "items": _object(
+                {
+                    "capacity_blocks": {"type": ["number", "string", "null"]},
+                    "hit_blocks_share": _SHARE_OR_NULL,
+                    "hit_tokens_share": _SHARE_OR_NULL,
+                }
+            ),
+        },
+        "note": {"type": ["string", "null"]},
+        "profile": {"type": "object"},
+    }
+)
+
 ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     "Quote": ("A quote: prices with their band, and everything they follow from.", QUOTE),
     "Models": ("Models.", _list_of(ModelRow)),
