@@ -17,12 +17,12 @@ from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.specs import Calibration
 from costsvc.ingest.knobs import KnobsFile
 from costsvc.quoting.kernel_tables import Priors
-from costsvc.quoting.knobs import Scope, Setting, expand, indices_by_judgement, judgements_of, names
+from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.scenario import architecture_of
 
 ITERATIONS = 6
-FOLD_ITERATIONS = 3
+FOLD_ITERATIONS = 5
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
@@ -65,15 +65,16 @@ class Fitting:
         self._compiled = [_compiled(catalog, group) for group in groups]
         self._used = self._settings_used()
 
-    def problem(self, start: Vector | None = None) -> Problem:
+    def problem(self) -> Problem:
         """The least-squares problem over all groups."""
         settings = self.settings
         prior = np.log([setting.prior for setting in settings])
+        upper = np.log([setting.knob.at_most or np.inf for setting in settings])
         return Problem(
             groups=[_fit_group(group, self._sizes()) for group in self.groups],
             replicas=self.replicas,
-            start=self._current(prior) if start is None else start,
-            upper=np.log([setting.knob.at_most or np.inf for setting in settings]),
+            start=np.minimum(self._current(prior), upper),
+            upper=upper,
             parent=np.asarray([setting.parent for setting in settings]),
             prior=prior,
             deviation=np.asarray([setting.deviation for setting in settings]),
@@ -146,7 +147,7 @@ def calibrate(
     groups = grouped(measurements)
     fitting = Fitting(catalog, knobs, groups, priors)
     values = fit(fitting.problem(), ITERATIONS, progress)
-    held_out = _in_parallel(catalog, knobs, measurements, fitting, values, progress)
+    held_out = _held_out(catalog, knobs, measurements, priors, progress)
     return Fitted(
         settings=fitting.settings,
         values=values,
@@ -180,21 +181,19 @@ def fold_of(configuration: tuple[str, ...]) -> int:
     return blake2b("|".join(configuration).encode(), digest_size=4).digest()[0] % FOLDS
 
 
-def _in_parallel(
+def _held_out(
     catalog: Catalog,
     knobs: KnobsFile,
     measurements: Sequence[Measurement],
-    whole: Fitting,
-    values: Vector,
+    priors: Priors,
     progress: Callable[[], None],
 ) -> list[Errors]:
     """All folds, each in a process of its own; their order and so the result is fixed."""
-    work = partial(
-        _errors_of_fold, catalog.content, knobs, measurements, whole.priors, whole.settings, values
-    )
+    folds = sorted({fold_of(one.configuration) for one in measurements})
     found = []
     with ProcessPoolExecutor(PROCESSES) as pool:
-        for errors in pool.map(work, range(FOLDS)):
+        work = partial(_errors_of_fold, catalog.content, knobs, measurements, priors)
+        for errors in pool.map(work, folds):
             found.append(errors)
             progress()
     return found
@@ -205,31 +204,18 @@ def _errors_of_fold(
     knobs: KnobsFile,
     measurements: Sequence[Measurement],
     priors: Priors,
-    settings: Sequence[Setting],
-    values: Vector,
     fold: int,
 ) -> Errors:
-    """Fit without a fold, from the prior of what only the fold has seen, and predict the fold."""
+    """Fit without a fold, from the priors alone so that nothing of it is known, and predict the fold."""
     catalog = Catalog(content, revision=None)
     seen = [one for one in measurements if fold_of(one.configuration) != fold]
-    unseen = [one for one in measurements if fold_of(one.configuration) == fold]
+    unseen = grouped(one for one in measurements if fold_of(one.configuration) == fold)
     fitting = Fitting(catalog, knobs, grouped(seen), priors)
-    start = _carried(settings, values, fitting.settings)
-    fitted = fit(fitting.problem(start), FOLD_ITERATIONS)
+    problem = fitting.problem()
+    fitted = fit(replace(problem, start=np.minimum(problem.prior, problem.upper)), FOLD_ITERATIONS)
     table = judgements_of(fitting.settings, fitted, date.min, "")
-    replicas = _replicas_under(catalog, fitting, table, grouped(unseen))
-    groups = grouped(unseen)
-    return _errors(groups, [log_errors(_fit_group(g, {}), r) for g, r in zip(groups, replicas, strict=True)])
-
-
-def _carried(settings: Sequence[Setting], values: Vector, wanted: Sequence[Setting]) -> Vector:
-    """Start values for another set of settings: the same setting's where there is one, else the prior."""
-    known: dict[tuple[str, tuple[str, ...], Scope], float] = {
-        (s.knob.name, tuple(s.knob.dtypes), s.scope): float(v) for s, v in zip(settings, values, strict=True)
-    }
-    return np.asarray(
-        [known.get((s.knob.name, tuple(s.knob.dtypes), s.scope), float(np.log(s.prior))) for s in wanted]
-    )
+    replicas = _replicas_under(catalog, fitting, table, unseen)
+    return _errors(unseen, [log_errors(_fit_group(g, {}), r) for g, r in zip(unseen, replicas, strict=True)])
 
 
 def _replicas_under(

@@ -1,0 +1,117 @@
+"""The fit gives back what made its points, does not depend on their order, and holds configurations out whole."""
+
+from datetime import date
+from itertools import product
+
+import numpy as np
+import pytest
+
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.loads import serve
+from costsvc.engine.serving import lengths_of
+from costsvc.ingest.judgements import ScopeKey
+from costsvc.ingest.knobs import KnobFields, KnobsFile, KnobWeights
+from costsvc.quoting.calibrate import FOLDS, Fitting, calibrate, errors_of, fold_of, predicted_errors
+from costsvc.quoting.knobs import expand
+from costsvc.quoting.measured import Measurement, grouped
+from costsvc.quoting.predict import point_of, replica_of
+
+WEIGHTS = KnobWeights(rate=1.0, tpot=0.4, ttft=0.2)
+
+
+def knob(name: str, prior: float, *levels: list[ScopeKey]) -> KnobFields:
+    return KnobFields(
+        name=name,
+        unit="1",
+        prior=prior,
+        levels=[[], *levels],
+        deviations=[1.0] * (1 + len(levels)),
+        least_points=1,
+    )
+
+
+def measurements(catalog: Catalog, slower: float) -> list[Measurement]:
+    """Points that the catalog's own engine would measure, were every step `slower` times as long."""
+    found = []
+    places = product(("llama-3-8b", "llama-3-70b"), ("h100-sxm", "b200-sxm"), (4, 32), ("512", "4096"))
+    for number, (model, gpu, users, prompt) in enumerate(places):
+        row = {
+            "model": model,
+            "gpu": gpu,
+            "n_gpus": "4",
+            "engine": "vllm",
+            "isl": prompt,
+            "osl": "256",
+            "concurrency": str(users),
+        }
+        point = point_of(catalog, row)
+        served = serve(replica_of(catalog, point), lengths_of(point.traffic), point.offered)
+        found.append(
+            Measurement(
+                id=f"p{number}",
+                source="made",
+                point=point,
+                output_tokens_per_s=float(served.output_tokens_per_s[0, 0]) / slower,
+                ttft_s=float("nan"),
+                tpot_s=float(served.tpot_s[0, 0]) * slower,
+            )
+        )
+    return found
+
+
+def test_a_slowdown_is_found_again(catalog: Catalog) -> None:
+    points = measurements(catalog, slower=1.3)
+    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("slowdown_ratio", 1.0)])
+    fitted = calibrate(catalog, knobs, points, {}, date(2026, 11, 29), "fit")
+    before = catalog.judgements.find(
+        "slowdown_ratio", {"generation": "hopper", "stack": "vllm", "gpu": "h100-sxm", "dtype": "bf16"}
+    ).value
+    assert fitted.judgements[0].value == pytest.approx(1.3 * before, rel=0.1)
+    assert np.median(np.abs(fitted.held_out.rate - 1.0)) < 0.1
+
+
+def test_the_order_of_the_rows_does_not_matter(catalog: Catalog) -> None:
+    points = measurements(catalog, slower=1.1)
+    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("slowdown_ratio", 1.0, ["generation"])])
+    fits = [
+        calibrate(catalog, knobs, order, {}, date(2026, 11, 29), "fit") for order in (points, points[::-1])
+    ]
+    assert [j.value for j in fits[0].judgements] == pytest.approx([j.value for j in fits[1].judgements])
+
+
+def test_a_generation_with_measured_kernels_is_tied_to_them(catalog: Catalog) -> None:
+    groups = grouped(measurements(catalog, slower=1.0))
+    knobs = [knob("link_efficiency_share", 0.4, ["generation"])]
+    settings = expand(knobs, groups, {("link_efficiency_share", "hopper", ""): (0.3, 0.1, 100)})
+    by_scope = {setting.scope: setting for setting in settings}
+    hopper, blackwell = by_scope[("generation", "hopper"),], by_scope[("generation", "blackwell"),]
+    assert (hopper.parent, hopper.prior) == (-1, 0.3)
+    assert (blackwell.parent, blackwell.prior) == (0, 0.4)
+
+
+def test_a_configuration_is_held_out_whole(catalog: Catalog) -> None:
+    points = measurements(catalog, slower=1.0)
+    folds = {
+        one.configuration: {
+            fold_of(two.configuration) for two in points if two.configuration == one.configuration
+        }
+        for one in points
+    }
+    assert all(len(fold) == 1 for fold in folds.values())
+    assert {fold for found in folds.values() for fold in found} <= set(range(FOLDS))
+
+
+def test_the_catalog_predicts_what_it_made(catalog: Catalog) -> None:
+    errors = predicted_errors(catalog, measurements(catalog, slower=1.0))
+    assert errors.rate == pytest.approx(np.ones(len(errors.rate)))
+    assert errors.tpot == pytest.approx(np.ones(len(errors.tpot)))
+
+
+def test_a_second_fit_begins_at_the_catalogs_own_values(catalog: Catalog) -> None:
+    points = measurements(catalog, slower=1.0)
+    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("pipeline_bubble_share", 0.9)])
+    fitting = Fitting(catalog, knobs, grouped(points), {})
+    held = catalog.judgements.find("pipeline_bubble_share", {})
+    expected = held.value if held.kind == "measured" else 0.9
+    assert np.exp(fitting.problem().start[0]) == pytest.approx(expected)
+    assert errors_of(fitting, fitting.problem().start).rate.shape == (len(points),)
