@@ -1,37 +1,44 @@
 """Published prices of tokens."""
 
+from functools import partial
 from typing import Any
 
 from litestar import Request, Response, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.formats import View, presented, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
 from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.api_prices import ApiPriceFilter, list_api_prices, show_api_price
 from costsvc.quoting.listing.common import Day
+from costsvc.quoting.tables.listings import API_PRICES, listing
+
+_VIEW = View(table=partial(listing, "api_prices", API_PRICES))
+_PATHS = with_suffixes("/api-prices", _VIEW)
 
 
 @route(
-    "/api-prices",
+    _PATHS,
     http_method=READ,
     sync_to_thread=False,
     summary="Published token prices",
-    operation_class=documented("ApiPrices", parameters=query_parameters(ApiPriceFilter)),
+    operation_class=documented("ApiPrices", parameters=query_parameters(ApiPriceFilter, more=SHOWN_AS)),
 )
 def get_api_prices(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The newest published token prices not after the day."""
-    given = given_in_query(request)
-    wanted = parse_filter(ApiPriceFilter, given)
+    shown = presented(request, _VIEW)
+    wanted = parse_filter(ApiPriceFilter, shown.given)
     day = wanted.as_of or service.today()
     catalog = service.catalog
     return answer(
         request,
         catalog,
         day=day,
-        given=given,
+        given=shown.given,
+        shown=shown,
         compute=lambda: listed(catalog, day, list_api_prices(catalog, wanted, day)),
     )
 

@@ -1,37 +1,44 @@
 """Accelerators of the catalog."""
 
+from functools import partial
 from typing import Any
 
 from litestar import Request, Response, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.formats import View, presented, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
 from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.common import Day
 from costsvc.quoting.listing.gpus import GpuFilter, list_gpus, show_gpu
+from costsvc.quoting.tables.listings import GPUS, listing
+
+_VIEW = View(table=partial(listing, "gpus", GPUS))
+_PATHS = with_suffixes("/gpus", _VIEW)
 
 
 @route(
-    "/gpus",
+    _PATHS,
     http_method=READ,
     sync_to_thread=False,
     summary="Accelerators",
-    operation_class=documented("Gpus", parameters=query_parameters(GpuFilter)),
+    operation_class=documented("Gpus", parameters=query_parameters(GpuFilter, more=SHOWN_AS)),
 )
 def get_gpus(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The accelerators that can be quoted, each with its reference price on the day."""
-    given = given_in_query(request)
-    wanted = parse_filter(GpuFilter, given)
+    shown = presented(request, _VIEW)
+    wanted = parse_filter(GpuFilter, shown.given)
     day = wanted.as_of or service.today()
     catalog = service.catalog
     return answer(
         request,
         catalog,
         day=day,
-        given=given,
+        given=shown.given,
+        shown=shown,
         compute=lambda: listed(catalog, day, list_gpus(catalog, wanted, day)),
     )
 

@@ -22,7 +22,7 @@ from litestar.openapi.spec import (
 )
 from pydantic import BaseModel
 
-from costsvc.api import problems, schemas
+from costsvc.api import formats, problems, schemas
 
 JsonSchema = Mapping[str, Any]
 
@@ -35,6 +35,16 @@ _BODY_PROBLEMS: Final = (413, 415)
 IGNORED_PARAMETERS: Final = (
     ("v", "Ignored. A new value defeats caches that cannot be told otherwise."),
     ("api_key", "A key, where a header cannot be sent. Never logged."),
+    ("onerror", "text: a failure is status 200 and its sentence, after #ERROR, where a cell can show it."),
+)
+SHOWN_AS: Final = (
+    (
+        "format",
+        "As the suffix of the path, which comes first. Absent: what Accept says, else json.",
+    ),
+)
+SHOWN_FIELD: Final = (
+    ("field", "For .txt: the value wanted, such as output, input_low, ttft_ms or concurrency.limit."),
 )
 
 
@@ -51,9 +61,13 @@ class Verbatim(Schema):
 
 
 def query_parameters(
-    model: type[BaseModel], *, without: Sequence[str] = (), also_required: Sequence[str] = ()
+    model: type[BaseModel],
+    *,
+    without: Sequence[str] = (),
+    also_required: Sequence[str] = (),
+    more: Sequence[tuple[str, str]] = (),
 ) -> list[Parameter]:
-    """One query parameter per field, with the field's bounds and words."""
+    """One query parameter per field, with the field's bounds and words; `more` are of how it is shown."""
     document = model.model_json_schema()
     required = (*document.get("required", ()), *also_required)
     described = [
@@ -69,7 +83,7 @@ def query_parameters(
     ]
     ignored = [
         Parameter(name=name, param_in="query", description=text, schema=Verbatim({"type": "string"}))
-        for name, text in IGNORED_PARAMETERS
+        for name, text in (*more, *IGNORED_PARAMETERS)
     ]
     return [*described, *ignored]
 
@@ -121,7 +135,10 @@ def components() -> Components:
 
 
 def _json_response(text: str, schema: JsonSchema) -> OpenAPIResponse:
-    return OpenAPIResponse(text, content={"application/json": OpenAPIMediaType(schema=Verbatim(schema))})
+    content = {"application/json": OpenAPIMediaType(schema=Verbatim(schema))}
+    for other in formats.FORMATS.values():
+        content.setdefault(other.media_type, OpenAPIMediaType(schema=Verbatim({"type": "string"})))
+    return OpenAPIResponse(text, content=content)
 
 
 def _path_parameters(parameters: Sequence[Parameter | Reference] | None) -> list[Parameter | Reference]:

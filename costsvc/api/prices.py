@@ -1,37 +1,44 @@
 """Offers of GPU hours."""
 
+from functools import partial
 from typing import Any
 
 from litestar import Request, Response, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.openapi import READ, documented, query_parameters
+from costsvc.api.formats import View, presented, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
 from costsvc.api.service import Service
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.listing.common import Day
 from costsvc.quoting.listing.prices import PriceFilter, list_prices, show_price
+from costsvc.quoting.tables.listings import PRICES, listing
+
+_VIEW = View(table=partial(listing, "prices", PRICES))
+_PATHS = with_suffixes("/prices", _VIEW)
 
 
 @route(
-    "/prices",
+    _PATHS,
     http_method=READ,
     sync_to_thread=False,
     summary="Offers of GPU hours with a price on the day",
-    operation_class=documented("Prices", parameters=query_parameters(PriceFilter)),
+    operation_class=documented("Prices", parameters=query_parameters(PriceFilter, more=SHOWN_AS)),
 )
 def get_prices(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Offers with a price in force on the day."""
-    given = given_in_query(request)
-    wanted = parse_filter(PriceFilter, given)
+    shown = presented(request, _VIEW)
+    wanted = parse_filter(PriceFilter, shown.given)
     day = wanted.as_of or service.today()
     catalog = service.catalog
     return answer(
         request,
         catalog,
         day=day,
-        given=given,
+        given=shown.given,
+        shown=shown,
         compute=lambda: listed(catalog, day, list_prices(catalog, wanted, day)),
     )
 

@@ -16,6 +16,7 @@ from litestar.exceptions import HTTPException
 
 from costsvc import errors
 from costsvc.api.bodies import MAX_BODY_BYTES
+from costsvc.api.formats import ERROR_MARK, error_as_text
 from costsvc.api.request_id import request_id_of
 from costsvc.errors import CostsvcError
 
@@ -155,6 +156,13 @@ def _problem(
     extensions: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response[bytes]:
+    readable = error_as_text(request)
+    if readable is not None:
+        # A cell shows the body of a success alone, so the status is one; a number it can never be read as.
+        text = f"{ERROR_MARK}{detail}"
+        return Response(
+            readable.error(text), media_type=readable.content_type, headers={"Cache-Control": "no-store"}
+        )
     standard = {
         "type": f"/problems/{kind.slug}",
         "title": kind.title,

@@ -1,41 +1,74 @@
 """One quote: nothing is stored, and nothing is read but the catalog in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from litestar import Request, Response, post, route
 from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
-from costsvc.api.openapi import READ, body_of, documented, query_parameters
+from costsvc.api.formats import FORMATS, Presentation, View, presented, with_suffixes
+from costsvc.api.openapi import (
+    READ,
+    SHOWN_AS,
+    SHOWN_FIELD,
+    body_of,
+    documented,
+    query_parameters,
+)
 from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import refuse_unknown
+from costsvc.quoting.grid import grid_of, is_grid
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, parse_request
+from costsvc.quoting.rows import RowMaker
+from costsvc.quoting.tables.as_text import FIELDS, value_of
+from costsvc.quoting.tables.table import Table
 
-_PROFILE = "profile"
+_PROFILE: Final = "profile"
+_BY_PROFILE: Final = (
+    (_PROFILE, "A traffic profile of /profiles, by id or alias, in place of ctx and output."),
+)
 # Shorter silences of the database change nothing that a reader should know.
 _STALE_AFTER_S = 60.0
 
 
+def _one_row(made: Any) -> Table:
+    return quote_table([quote_row(made)])
+
+
+def _value(made: Any, field: str | None) -> str:
+    return value_of(quote_row(made), made, field)
+
+
+_ONE: Final = View(table=_one_row, single=True, short=FIELDS, value=_value)
+_SEVERAL: Final = View(table=quote_table)
+
+
 @route(
-    "/quote",
+    with_suffixes("/quote", _ONE),
     http_method=READ,
     summary="Prices of input, cached input and output tokens",
     operation_class=documented(
         "Quote",
-        parameters=query_parameters(QuoteRequest, without=(_PROFILE,)),
+        parameters=query_parameters(
+            QuoteRequest, without=(_PROFILE,), more=(*_BY_PROFILE, *SHOWN_AS, *SHOWN_FIELD)
+        ),
         more_problems=(422,),
     ),
 )
 async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
-    """Quote one model on one accelerator."""
-    given = given_in_query(request)
+    """Quote one model on one accelerator; as a table also several of each."""
+    shown = presented(request, _ONE)
+    given = shown.given
+    if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
+        return await sync_to_thread(_grid, request, service, replace(shown, view=_SEVERAL))
     wanted = parse_request(given)
     today = service.today()
     ground = await _ground(service.snapshots, wanted)
@@ -44,8 +77,23 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         ground.catalog,
         day=wanted.as_of or today,
         given=given,
+        shown=shown,
         variant="stale" if ground.is_stale else "",
         compute=lambda: ground.quote(wanted, today),
+    )
+
+
+def _grid(request: Request[Any, Any, Any], service: Service, shown: Presentation) -> Response[bytes]:
+    """A row per combination, each with its prices or its reason."""
+    requests, today = grid_of(shown.given), service.today()
+    maker = RowMaker(service.catalog, today)
+    return answer(
+        request,
+        service.catalog,
+        day=today,
+        given=shown.given,
+        shown=shown,
+        compute=lambda: [maker.row(one) for one in requests],
     )
 
 

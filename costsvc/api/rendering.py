@@ -1,19 +1,19 @@
 """From an answer to a response: its format, its validators, and 304 where the caller already has it."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import msgspec
 from litestar import Request, Response
-from litestar.exceptions import HTTPException
 
 from costsvc import __version__
+from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of, to_json
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
+
+__all__ = ["answer", "given_in_query", "listed", "to_json", "uncached"]
 
 MAX_AGE_S: Final = 300
 
@@ -21,31 +21,9 @@ MAX_AGE_S: Final = 300
 _FINGERPRINTS: Final[WeakKeyDictionary[Catalog, str]] = WeakKeyDictionary()
 
 
-def to_json(answer: object) -> bytes:
-    """JSON of an answer; a number that is not finite is a fault of ours and never leaves as null."""
-    plain = msgspec.to_builtins(answer)
-    return json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-RENDERERS: Final[Mapping[str, Callable[[object], bytes]]] = {"application/json": to_json}
-
-
-def negotiate(accept: str | None) -> str:
-    """The media type to answer with: of those that an Accept header allows, the first that is rendered."""
-    if not accept or accept == "*/*":
-        return next(iter(RENDERERS))
-    ranges = dict(map(_range, accept.split(",")))
-    best = max(RENDERERS, key=lambda media_type: _quality(ranges, media_type))
-    if not _quality(ranges, best) > 0:
-        raise HTTPException(
-            status_code=406, detail=f"Accept is '{accept}'; choose one of {', '.join(RENDERERS)}, or */*."
-        )
-    return best
-
-
 def given_in_query(request: Request[Any, Any, Any]) -> dict[str, str]:
     """The query's parameters, each at most once."""
-    return from_query(request.scope["query_string"].decode(errors="replace"))
+    return from_query(query_of(request))
 
 
 def listed(catalog: Catalog, day: date, items: Sequence[object]) -> dict[str, object]:
@@ -60,20 +38,24 @@ def answer(
     day: date,
     given: Mapping[str, str],
     compute: Callable[[], object],
+    shown: Presentation | None = None,
     variant: str = "",
 ) -> Response[bytes]:
     """The response to a read: `compute` is called only where the caller has not got the answer yet.
 
     Parameters
     ----------
+    shown : Presentation or None
+        How the answer is shown; None for what is JSON alone.
     variant : str
         What else the answer depends on, beside the catalog, the day and the query.
     """
-    media_type = negotiate(request.headers.get("accept"))
-    path = request.scope["path"]
-    tag = _entity_tag(
-        _fingerprint(catalog), day.isoformat(), path, sorted(given.items()), media_type, variant
+    shown = shown or Presentation(
+        format=negotiate(request.headers.get("accept")), view=JSON_ALONE, field=None, given=given
     )
+    path, content_type = request.scope["path"], shown.format.content_type
+    asked = (path, sorted(given.items()), content_type, shown.field)
+    tag = _entity_tag(_fingerprint(catalog), day.isoformat(), asked, variant)
     headers = {
         "ETag": f"W/{tag}",
         "Cache-Control": f"{'private' if _is_keyed(request) else 'public'}, max-age={MAX_AGE_S}",
@@ -81,18 +63,21 @@ def answer(
     }
     held = request.headers.get("if-none-match")
     if held and tag in {one.strip().removeprefix("W/") for one in held.split(",")}:
-        return Response(b"", status_code=304, media_type=media_type, headers=headers)
-    return Response(RENDERERS[media_type](compute()), media_type=media_type, headers=headers)
+        return Response(b"", status_code=304, media_type=content_type, headers=headers)
+    return Response(shown.rendered(compute()), media_type=content_type, headers=headers)
 
 
 def uncached(
     request: Request[Any, Any, Any], catalog: Catalog, content: object, *, status: int = 200
 ) -> Response[bytes]:
     """The response to a POST."""
-    media_type = negotiate(request.headers.get("accept"))
+    shown = negotiate(request.headers.get("accept"))
     headers = {"Cache-Control": "no-store", **_headers(catalog)}
     return Response(
-        RENDERERS[media_type](content), status_code=status, media_type=media_type, headers=headers
+        shown.render(content, JSON_ALONE, None),
+        status_code=status,
+        media_type=shown.content_type,
+        headers=headers,
     )
 
 
@@ -118,18 +103,3 @@ def _is_keyed(request: Request[Any, Any, Any]) -> bool:
     return (
         "authorization" in headers or "x-api-key" in headers or b"api_key=" in request.scope["query_string"]
     )
-
-
-def _range(text: str) -> tuple[str, float]:
-    name, *parameters = (part.strip().lower() for part in text.split(";"))
-    quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
-    try:
-        return name, float(quality)
-    except ValueError:
-        return name, 1.0
-
-
-def _quality(ranges: Mapping[str, float], media_type: str) -> float:
-    """The quality of the most specific range that covers a media type."""
-    main = media_type.partition("/")[0]
-    return next((ranges[name] for name in (media_type, f"{main}/*", "*/*") if name in ranges), 0.0)

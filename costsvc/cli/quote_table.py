@@ -1,6 +1,5 @@
 """A quote on a terminal: the prices first, then what they follow from."""
 
-import csv
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -9,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from costsvc.quoting.flat import cell, quote_row
+from costsvc.quoting.flat import quote_row, quote_table
+from costsvc.quoting.tables.as_csv import to_csv
 
 _CLASSES = (
     ("input", "Input"),
@@ -23,10 +23,7 @@ _GIGA = 1e9
 
 def print_csv(answer: Mapping[str, Any]) -> None:
     """A header and one row."""
-    row = quote_row(answer)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(row)
-    writer.writerow(map(cell, row.values()))
+    sys.stdout.write(to_csv(quote_table([quote_row(answer)])).decode())
 
 
 def print_table(answer: Mapping[str, Any]) -> None:

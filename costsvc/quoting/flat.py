@@ -1,78 +1,93 @@
-"""A quote as one row: fixed columns, units in their names; and how a cell of CSV is written."""
+"""A quote as one row: fixed columns in a fixed order, units in their names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-_DECIMALS = 6
+from costsvc.quoting.tables.cells import Kind, cell
+from costsvc.quoting.tables.table import Column, Row, Table
 
-# Column → where it stands in the answer.
-COLUMNS: Final[Mapping[str, str]] = {
-    "as_of": "as_of",
-    "catalog_revision": "catalog_revision",
-    "engine_version": "engine_version",
-    "model": "request.model",
-    "gpu": "request.gpu",
-    "ctx_tokens": "request.ctx",
-    "input_tokens": "request.input_tokens",
-    "cached_input_tokens": "request.cached_input_tokens",
-    "output_tokens": "request.output_tokens",
-    "gpus": "deployment.gpus",
-    "tp": "deployment.tp",
-    "pp": "deployment.pp",
-    "dp": "deployment.dp",
-    "ep": "deployment.ep",
-    "weights": "deployment.weights",
-    "kv": "deployment.kv",
-    "stack": "deployment.stack",
-    "currency": "prices.currency",
-    "input_per_mtok": "prices.input.usd_per_mtok",
-    "input_per_mtok_low": "prices.input.low",
-    "input_per_mtok_high": "prices.input.high",
-    "cached_input_per_mtok": "prices.cached_input.usd_per_mtok",
-    "cached_input_per_mtok_low": "prices.cached_input.low",
-    "cached_input_per_mtok_high": "prices.cached_input.high",
-    "output_per_mtok": "prices.output.usd_per_mtok",
-    "output_per_mtok_low": "prices.output.low",
-    "output_per_mtok_high": "prices.output.high",
-    "blended_per_mtok": "prices.blended.usd_per_mtok",
-    "request_usd": "cost.request_usd",
-    "usd_per_gpu_hour": "cost.gpu_price.usd_per_gpu_hour",
-    "replica_usd_per_hour": "cost.replica_usd_per_hour",
-    "utilization": "cost.utilization",
-    "concurrency": "concurrency.limit",
-    "bound": "concurrency.bound",
-    "tpot_ms": "latency.tpot_ms",
-    "ttft_ms": "latency.ttft_ms",
-    "output_tok_s": "throughput.output_tok_s",
-    "extrapolated": "uncertainty.extrapolated",
+__all__ = ["COLUMNS", "ERROR", "QUOTE_COLUMNS", "cell", "quote_row", "quote_table", "value_at"]
+
+# Column → where it stands in the answer, and what it holds. Their order is a promise: new ones come last.
+_COLUMNS: Final[Mapping[str, tuple[str, Kind]]] = {
+    "as_of": ("as_of", "day"),
+    "catalog_revision": ("catalog_revision", "number"),
+    "engine_version": ("engine_version", "text"),
+    "model": ("request.model", "text"),
+    "gpu": ("request.gpu", "text"),
+    "ctx_tokens": ("request.ctx", "number"),
+    "input_tokens": ("request.input_tokens", "number"),
+    "cached_input_tokens": ("request.cached_input_tokens", "number"),
+    "output_tokens": ("request.output_tokens", "number"),
+    "gpus": ("deployment.gpus", "number"),
+    "tp": ("deployment.tp", "number"),
+    "pp": ("deployment.pp", "number"),
+    "dp": ("deployment.dp", "number"),
+    "ep": ("deployment.ep", "number"),
+    "weights": ("deployment.weights", "text"),
+    "kv": ("deployment.kv", "text"),
+    "stack": ("deployment.stack", "text"),
+    "input_usd_per_mtok": ("prices.input.usd_per_mtok", "number"),
+    "input_low_usd_per_mtok": ("prices.input.low", "number"),
+    "input_high_usd_per_mtok": ("prices.input.high", "number"),
+    "cached_input_usd_per_mtok": ("prices.cached_input.usd_per_mtok", "number"),
+    "cached_input_low_usd_per_mtok": ("prices.cached_input.low", "number"),
+    "cached_input_high_usd_per_mtok": ("prices.cached_input.high", "number"),
+    "output_usd_per_mtok": ("prices.output.usd_per_mtok", "number"),
+    "output_low_usd_per_mtok": ("prices.output.low", "number"),
+    "output_high_usd_per_mtok": ("prices.output.high", "number"),
+    "blended_usd_per_mtok": ("prices.blended.usd_per_mtok", "number"),
+    "blended_low_usd_per_mtok": ("prices.blended.low", "number"),
+    "blended_high_usd_per_mtok": ("prices.blended.high", "number"),
+    "currency": ("prices.currency", "text"),
+    "input_currency_per_mtok": ("prices.input.{currency}_per_mtok", "number"),
+    "cached_input_currency_per_mtok": ("prices.cached_input.{currency}_per_mtok", "number"),
+    "output_currency_per_mtok": ("prices.output.{currency}_per_mtok", "number"),
+    "blended_currency_per_mtok": ("prices.blended.{currency}_per_mtok", "number"),
+    "request_usd": ("cost.request_usd", "number"),
+    "usd_per_gpu_hour": ("cost.gpu_price.usd_per_gpu_hour", "number"),
+    "replica_usd_per_hour": ("cost.replica_usd_per_hour", "number"),
+    "utilization": ("cost.utilization", "number"),
+    "margin": ("cost.margin", "number"),
+    "concurrency": ("concurrency.limit", "number"),
+    "bound": ("concurrency.bound", "text"),
+    "tpot_ms": ("latency.tpot_ms", "number"),
+    "ttft_ms": ("latency.ttft_ms", "number"),
+    "output_tok_s": ("throughput.output_tok_s", "number"),
+    "extrapolated": ("uncertainty.extrapolated", "flag"),
 }
+_MONEY: Final = tuple(
+    name for name, (path, _) in _COLUMNS.items() if path.partition(".")[0] in ("as_of", "cost", "prices")
+)
+ERROR: Final = "error"
+QUOTE_COLUMNS: Final = (*(Column(name, kind) for name, (_, kind) in _COLUMNS.items()), Column(ERROR))
+COLUMNS: Final = tuple(column.name for column in QUOTE_COLUMNS)
 
 
-def quote_row(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of an answer."""
-    return {column: value_at(answer, path) for column, path in COLUMNS.items()}
+def quote_row(answer: Mapping[str, Any], solved: Row | None = None) -> dict[str, Any]:
+    """The row of an answer; with `solved`, that row with the columns of money taken from the answer."""
+    currency = answer["prices"]["currency"].lower()
+    names = _COLUMNS if solved is None else _MONEY
+    taken = {name: value_at(answer, _COLUMNS[name][0].format(currency=currency)) for name in names}
+    return {**solved, **taken} if solved is not None else {**taken, ERROR: ""}
+
+
+def quote_table(rows: Iterable[Row], *, before: tuple[Column, ...] = ()) -> Table:
+    """Quotes, a row each; `before` are columns ahead of the quote's own."""
+    return Table(name="quotes", row_name="quote", columns=(*before, *QUOTE_COLUMNS), rows=rows)
 
 
 def value_at(answer: Mapping[str, Any], path: str) -> Any:
-    """What stands at a dotted path."""
+    """What stands at a dotted path.
+
+    Raises
+    ------
+    KeyError
+        Nothing does.
+    """
     node: Any = answer
     for name in path.split("."):
+        if not isinstance(node, Mapping):
+            raise KeyError(path)
         node = node[name]
     return node
-
-
-def cell(value: object) -> str:
-    """A value as CSV holds it: blank for None, plain decimals, whole numbers without a point.
-
-    Examples
-    --------
-    >>> [cell(value) for value in (None, True, 512.0, 1e-5, "2.50")]
-    ['', 'true', '512', '0.00001', '2.50']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return format(value, f".{_DECIMALS}f").rstrip("0").rstrip(".")
-    return str(value)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 from costsvc.errors import InvalidRequest, RepeatedParameter, UnknownParameter
 from costsvc.quoting.request import invalid_request
 
-# `v` defeats caches; `api_key` says who asks. Neither changes an answer.
-IGNORED = frozenset({"v", "api_key"})
+# `v` defeats caches, `api_key` says who asks, `onerror` how a failure is shown. None changes an answer.
+IGNORED = frozenset({"v", "api_key", "onerror"})
 MAX_PARAMETERS = 100
 
 Filter = TypeVar("Filter", bound=BaseModel)
@@ -38,7 +38,7 @@ def from_json(body: bytes) -> dict[str, Any]:
     return given
 
 
-def parse_filter(kind: type[Filter], given: Mapping[str, str]) -> Filter:
+def parse_filter(kind: type[Filter], given: Mapping[str, Any]) -> Filter:
     """Read the filters of a listing.
 
     Raises

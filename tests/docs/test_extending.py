@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from costsvc.api.formats import View
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import kv_cache_bytes
 from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec
@@ -16,6 +17,7 @@ from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.quoting.posting import PostedOffer, parse_body, with_offer
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import parse_request
+from costsvc.quoting.tables.table import Table, numbers
 from tests.docs.pages import blocks, text_of
 from tests.docs.refresh import DAY
 
@@ -114,8 +116,12 @@ def test_an_attention_variant_is_one_class() -> None:
     assert float(attention.visible_integral(1000.0)) == 1000**2 / 2
 
 
-def test_an_output_format_is_one_function() -> None:
-    block = next(block for block in blocks(PAGE) if "def to_lines" in block.text)
+def test_an_output_format_is_one_function_and_one_entry() -> None:
+    block = next(block for block in blocks(PAGE) if "def to_tsv" in block.text)
     names: dict[str, Any] = {}
     exec(compile(block.text, "docs/extending.md", "exec"), names)  # noqa: S102 - the page's own example
-    assert names["RENDERERS"]["text/plain"]({"as_of": "2026-11-29"}) == b"as_of=2026-11-29"
+    table = Table(name="quotes", row_name="quote", columns=numbers("ctx_tokens"), rows=[{"ctx_tokens": 8192}])
+    rendered = names["TSV"].render(table, View(table=lambda answer: answer), None)
+    assert rendered == b"ctx_tokens\n8192"
+    assert names["TSV"].has(View(table=lambda answer: answer))
+    assert not names["TSV"].has(View())
