@@ -1,0 +1,88 @@
+"""Medians and tails of latency, where the loop itself gives means."""
+
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costsvc.engine.memory import Lengths
+from costsvc.engine.replica import Replica
+from costsvc.engine.serving import SteadyState, run_loop, ttft_unloaded_s
+
+_LENGTHS: Final = 64
+_BISECTIONS: Final = 60
+_TAIL: Final = 40.0
+
+
+def ttft_quantiles_s(
+    replica: Replica,
+    lengths: Lengths,
+    state: SteadyState,
+    utilization_share: float,
+    quantiles: tuple[float, ...],
+) -> tuple[float, ...]:
+    r"""Quantiles of the time to the first token, over prompt lengths and over waiting. [s]
+
+    A prompt's own time is the loop's, scaled as prefill of its length is; lengths are log-normal with the
+    given variation. Waiting is zero with probability :math:`1-\rho` and else exponential, with the loop's
+    mean wait: :math:`P(W > t) = \rho e^{-\rho t / \bar W}`.
+
+    References
+    ----------
+    .. [1] Kingman, "The single server queue in heavy traffic," Proc. Camb. Phil. Soc. 57, 1961: the tail.
+    """
+    quiet_s = _first(run_loop(replica, lengths, state.sequences, 0.0).ttft_s)
+    wait_s = max(_first(state.loop.ttft_s) - quiet_s, 0.0)
+    own_s = quiet_s * _relative_prefill(replica, lengths)
+    split = replica.deployments[0].mode == "disaggregated"
+    busy = utilization_share if split else utilization_share * _first(state.loop.mixed_share)
+    return tuple(_quantile(own_s, wait_s, busy, quantile) for quantile in quantiles)
+
+
+def tpot_quantiles_s(lengths: Lengths, state: SteadyState, quantiles: tuple[float, ...]) -> tuple[float, ...]:
+    r"""Quantiles over requests of their mean time per output token. [s]
+
+    Of a request's O steps a binomial number carries somebody's prompt and takes longer, so its mean is
+    about normal with deviation :math:`(T_{mix} - T_{dec}) \sqrt{f (1 - f) / O}`.
+    """
+    loop = state.loop
+    share, output = _first(loop.mixed_share), max(_first(lengths.output), 1.0)
+    apart_s = _first(loop.mixed_step_s) - _first(loop.decode_step_s) if share > 0 else 0.0
+    deviation_s = apart_s * float(np.sqrt(share * (1.0 - share) / output))
+    fastest_s = min(_first(loop.decode_step_s), _first(loop.step_s))
+    normal = NormalDist(_first(loop.step_s), max(deviation_s, 1e-15))
+    return tuple(max(normal.inv_cdf(quantile), fastest_s) for quantile in quantiles)
+
+
+def _relative_prefill(replica: Replica, lengths: Lengths) -> NDArray[np.float64]:
+    """Time of prompts of log-normal length over the mean of these times, at equally likely lengths. [1]"""
+    if not lengths.input_cv:
+        return np.ones(1)
+    spread = float(np.sqrt(np.log1p(lengths.input_cv**2)))
+    places = (np.arange(_LENGTHS) + 0.5) / _LENGTHS
+    normal = np.asarray([NormalDist().inv_cdf(place) for place in places])
+    longer = np.exp(spread * normal - spread**2 / 2)
+    longest = np.maximum(lengths.context_limit - lengths.output, lengths.prompt)
+    longer = np.minimum(longer, longest / lengths.prompt)
+    many = replace(lengths, uncached=longer * lengths.uncached, cached=longer * lengths.cached, input_cv=0.0)
+    alone_s = np.asarray(ttft_unloaded_s(replica, many)[0])
+    return alone_s / float(alone_s.mean())
+
+
+def _quantile(own_s: NDArray[np.float64], wait_s: float, busy_share: float, quantile: float) -> float:
+    """Where own time plus waiting has gathered the share `quantile`."""
+    rate = busy_share / wait_s if wait_s > 0 and busy_share > 0 else np.inf
+    low, high = float(own_s.min()), float(own_s.max()) + (_TAIL / rate if np.isfinite(rate) else 0.0)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        left = middle - own_s
+        waited = 1.0 - busy_share * np.exp(-rate * np.maximum(left, 0.0)) if np.isfinite(rate) else 1.0
+        gathered = float(np.mean(np.where(left >= 0, waited, 0.0)))
+        low, high = (low, middle) if gathered >= quantile else (middle, high)
+    return high
+
+
+def _first(value: object) -> float:
+    return float(np.ravel(np.asarray(value, dtype=np.float64))[0])
