@@ -79,7 +79,7 @@ def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) ->
 
 def assumptions_section(scenario: Scenario) -> list[Plain]:
     """Every judgement that the numbers rest on."""
-    return [_assumption(judgement) for judgement in (*scenario.assumptions, *scenario.resolved.used)]
+    return [assumption_section(judgement) for judgement in (*scenario.assumptions, *scenario.resolved.used)]
 
 
 def sources_section(catalog: Catalog, scenario: Scenario, price: GpuPrice) -> list[Plain]:
@@ -108,7 +108,8 @@ def _source(catalog: Catalog, source_id: str, fields: list[str]) -> Section:
     }
 
 
-def _assumption(judgement: Judgement) -> Section:
+def assumption_section(judgement: Judgement) -> Section:
+    """One judgement, as answers print it."""
     scope: Section = dict(judgement.scope)
     return {
         "name": judgement.name,

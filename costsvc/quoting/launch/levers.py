@@ -1,0 +1,271 @@
+"""What could be changed, what each change saves alone and on top of others, and what it costs besides."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.reshape import Reshape, has_full_attention, keeping
+from costsvc.errors import CostsvcError, Infeasible, InvalidRequest
+from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
+from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate
+from costsvc.quoting.money import money
+from costsvc.quoting.request import QuoteRequest
+
+SAVES_SHARE = 0.005
+"""A lever below this share of the bill is noise and stays out of the stack. [1]"""
+
+LEFT_OUT: dict[str, str] = {
+    "speculative_decoding": "the engine has no model of draft tokens and their acceptance, so it prices none",
+    "shorter_retention": "retention follows from the cache that is left: least recently used goes first. A "
+    "shorter "
+    "limit frees nothing that running requests could not take already",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """A change of the request, or of the model's cache. `is_same_feature`: the asked context stays."""
+
+    id: str
+    what: str
+    side_effect: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    reshape: Reshape | None = None
+    is_same_feature: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A lever on its own: what runs then, or why nothing does."""
+
+    lever: Lever
+    running: Evaluated | None
+    refused: str | None = None
+
+
+def levers_for(
+    catalog: Catalog, request: QuoteRequest, running: Evaluated, other_gpu: str | None
+) -> list[Lever]:
+    """Every lever that has a meaning for a request."""
+    return [
+        *_dtypes(catalog, running),
+        *_layouts(running, other_gpu),
+        *_caching(catalog, request, running),
+        *_shorter(catalog, request, running),
+    ]
+
+
+def _dtypes(catalog: Catalog, running: Evaluated) -> Iterator[Lever]:
+    scenario = running.scenario
+    if scenario.kv.value_bytes > 1.0:
+        yield Lever(
+            id="fp8_kv",
+            what="KV cache in fp8",
+            side_effect="cached keys and values lose precision; measure the task at long context before "
+            "and after",
+            changes={"kv": "fp8"},
+        )
+    heaviest = max(scenario.weights.ffn.value_bytes, scenario.weights.experts.value_bytes)
+    if heaviest > 1.5:
+        yield Lever(
+            id="fp8_weights",
+            what="weights in fp8",
+            side_effect="weights lose precision, little where a calibrated checkpoint is published; "
+            "another model file "
+            "to load and to evaluate",
+            changes={"weights": "fp8"},
+        )
+    if heaviest > 0.6:
+        plan = "nvfp4" if "fp4" in scenario.gpu.spec.dense_flops_per_s else "int4"
+        yield Lever(
+            id="fp4_weights",
+            what=f"weights in {plan}",
+            side_effect="quality falls measurably on reasoning and code; where the card has no such "
+            "arithmetic it "
+            "saves memory and bandwidth, not prefill time",
+            changes={"weights": plan},
+        )
+
+
+def _layouts(running: Evaluated, other_gpu: str | None) -> Iterator[Lever]:
+    deployment = running.choice.deployment
+    yield Lever(
+        id="more_tp",
+        what=f"tensor parallelism {2 * deployment.tp} in place of {deployment.tp}",
+        side_effect="more room and lower latency for each request, more GPUs lost together when one fails, "
+        "and more "
+        "time in communication",
+        changes={"tp": 2 * deployment.tp, "pp": deployment.pp, "dp": deployment.dp, "gpus": None, "ep": None},
+    )
+    if other_gpu is not None:
+        yield Lever(
+            id="another_gpu",
+            what=f"another GPU: {other_gpu}",
+            side_effect="other stock, regions and kernels; what was measured on today's cards is to be "
+            "measured anew",
+            changes={"gpu": other_gpu, **dict.fromkeys(LAYOUT)},
+        )
+    if running.scenario.request.mode == "colocated":
+        yield Lever(
+            id="disaggregation",
+            what="separate prefill and decode pools",
+            side_effect="two pools to size and to keep in balance, and a fast network between them",
+            changes={"mode": "disaggregated"},
+        )
+
+
+def _caching(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
+    scenario = running.scenario
+    if scenario.sharing is not None:
+        if not scenario.load.tiers:
+            size_gb = catalog.judgements.value("offload_dram_gb_per_gpu")
+            yield Lever(
+                id="offload",
+                what=f"prefixes that leave the GPU kept in {size_gb:g} GB of host memory per GPU",
+                side_effect="hits wait for the transfer over PCIe; the host memory has to be there",
+                changes={"dram_gb_per_gpu": size_gb},
+            )
+    elif request.profile is None and not request.hit_rate and request.kv_cache:
+        share = catalog.judgements.value("example_hit_share")
+        yield Lever(
+            id="prefix_caching",
+            what=f"prefix caching at an example hit rate of {share:g}, as the request names no profile",
+            side_effect="prompts must begin alike, byte for byte, and requests must reach the replica that "
+            "holds the "
+            "prefix; give a profile for the rate that yours would have",
+            changes={"hit_rate": share},
+        )
+
+
+def _shorter(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
+    share = catalog.judgements.value("context_cap_share")
+    output = number_exact(running.choice.lengths.output)
+    if request.ctx is not None and request.ctx * share > output + 1:
+        cap = int(request.ctx * share)
+        yield Lever(
+            id="context_cap",
+            what=f"context capped at {cap:,} tokens",
+            side_effect="longer requests are refused or cut: this is a smaller feature",
+            changes={"ctx": cap, "output": int(output)},
+            is_same_feature=False,
+        )
+    if has_full_attention(running.scenario.model.spec) and request.kv_cache:
+        kept = catalog.judgements.find("eviction_kept_share", {})
+        yield Lever(
+            id="kv_eviction",
+            what=f"KV eviction that keeps {kept.value:.0%} of the tokens (H2O and kin)",
+            side_effect=kept.reason or "what was dropped cannot be read again",
+            reshape=lambda model: keeping(model, kept.value),
+        )
+
+
+def try_each(catalog: Catalog, request: QuoteRequest, levers: list[Lever], today: date) -> list[Tried]:
+    """Each lever alone, by the quote that it would get."""
+    return [_tried(catalog, request, lever, today) for lever in levers]
+
+
+def _tried(catalog: Catalog, request: QuoteRequest, lever: Lever, today: date) -> Tried:
+    try:
+        running = evaluate(catalog, changed(request, lever.changes), today, lever.reshape)
+    except (Infeasible, InvalidRequest) as error:
+        return Tried(lever=lever, running=None, refused=error.message)
+    return Tried(lever=lever, running=running)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A lever on top of those before it."""
+
+    lever: Lever
+    running: Evaluated
+    saves_share: float
+
+
+def stacked(
+    catalog: Catalog, request: QuoteRequest, running: Evaluated | None, tried: list[Tried], today: date
+) -> list[Step]:
+    """The levers that keep the feature, best first, each where it still saves on top of the others.
+
+    Judged by what a request costs, not by whole replicas: savings of a bill come in steps of a replica.
+    """
+    usable = [one for one in tried if one.running is not None and one.lever.is_same_feature]
+    usable.sort(key=lambda one: one.running.request_usd if one.running else 0.0)
+    steps: list[Step] = []
+    before, changes, reshape = running, dict[str, Any](), None
+    for one in usable:
+        if set(one.lever.changes) & set(changes):
+            continue
+        together = {**changes, **one.lever.changes}
+        shape = one.lever.reshape or reshape
+        try:
+            now = evaluate(catalog, changed(request, together), today, shape)
+        except CostsvcError:
+            continue
+        saves = 1.0 if before is None else 1.0 - now.request_usd / before.request_usd
+        if saves < SAVES_SHARE:
+            continue
+        steps.append(Step(lever=one.lever, running=now, saves_share=saves))
+        before, changes, reshape = now, together, shape
+    return steps
+
+
+def lever_sections(running: Evaluated | None, tried: list[Tried], rps: float) -> list[Plain]:
+    """Each lever alone, the largest saving first; those that are refused last, with the reason."""
+    ordered = sorted(tried, key=lambda one: one.running.request_usd if one.running else float("inf"))
+    return [_lever_section(running, one, rps) for one in ordered]
+
+
+def _lever_section(base: Evaluated | None, one: Tried, rps: float) -> Section:
+    section: Section = {
+        "id": one.lever.id,
+        "what": one.lever.what,
+        "side_effect": one.lever.side_effect,
+        "is_same_feature": one.lever.is_same_feature,
+        "refused": one.refused,
+    }
+    if one.running is None:
+        return section
+    return section | running_section(one.running, rps) | {"saves_share": _saved(base, one.running)}
+
+
+def _saved(base: Evaluated | None, running: Evaluated) -> float | None:
+    return None if base is None else number(1.0 - running.request_usd / base.request_usd)
+
+
+def step_sections(steps: list[Step], rps: float) -> list[Plain]:
+    """The stack, each with what it adds."""
+    return [
+        {
+            "id": step.lever.id,
+            "what": step.lever.what,
+            "saves_share_of_what_was_left": number(step.saves_share),
+            **running_section(step.running, rps),
+        }
+        for step in steps
+    ]
+
+
+def running_section(running: Evaluated, rps: float) -> Section:
+    """What a configuration takes and costs at a rate."""
+    deployment = running.choice.deployment
+    sized = running.fleet(rps)
+    return {
+        "gpu": running.scenario.gpu.id,
+        "gpus_per_replica": running.gpus,
+        "tp": deployment.tp,
+        "pp": deployment.pp,
+        "dp": deployment.dp,
+        "ep": deployment.ep,
+        "weights": deployment.weights.id,
+        "kv": deployment.kv.id,
+        "mode": deployment.mode,
+        "concurrency": running.concurrency,
+        "bound": running.bound,
+        "replicas": sized.replicas + sized.prefill_replicas,
+        "gpus": running.fleet_gpus(rps),
+        "usd_per_month": money(running.usd_per_month(rps)),
+        "request_usd": money(running.request_usd),
+        "blended_usd_per_mtok": money(running.usd_per_mtok),
+    }
