@@ -10,6 +10,7 @@ from litestar.di import Provide
 
 from costsvc.api import (
     api_prices,
+    comparisons,
     docs,
     gpus,
     health,
@@ -34,6 +35,12 @@ from costsvc.settings import Settings
 ROUTES = (
     quote.get_quote,
     quote.post_quote,
+    comparisons.get_comparison,
+    comparisons.get_frontier,
+    comparisons.get_curve,
+    comparisons.get_what_if,
+    comparisons.get_launch_check,
+    comparisons.post_launch_check,
     models.get_models,
     models.get_model,
     gpus.get_gpus,

@@ -104,6 +104,26 @@ _READINESS: Final = _object(
     }
 )
 
+_OBJECTS: Final = {"type": "array", "items": {"type": "object"}}
+
+
+def _compared(properties: JsonSchema) -> JsonSchema:
+    """An answer of many configurations, with the day and the catalog it is of."""
+    identity = {
+        "as_of": {"type": "string", "format": "date"},
+        "catalog_revision": {"type": ["integer", "null"]},
+        "engine_version": {"type": "string"},
+    }
+    return _object({**identity, **properties})
+
+
+_VERDICT: Final = _object(
+    {
+        "fits": {"enum": ["fits", "fits with changes", "does not fit"]},
+        "sentence": {"type": "string"},
+    }
+)
+
 _SHARE_OR_NULL: Final = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _TRACE: Final = _object(
     {
@@ -127,6 +147,26 @@ _TRACE: Final = _object(
 
 ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     "Quote": ("A quote: prices with their band, and everything they follow from.", QUOTE),
+    "Comparison": (
+        "Configurations of one workload, the cheapest first, and those that were refused.",
+        _compared({"ranked_by": {"type": "string"}, "items": _OBJECTS, "refused": _OBJECTS}),
+    ),
+    "Frontier": (
+        "The Pareto front of user speed and price, of all GPUs and of each.",
+        _compared({"front": _OBJECTS, "by_gpu": {"type": "object"}, "refused": _OBJECTS}),
+    ),
+    "Curve": (
+        "A quote of each context, and the cliffs between them.",
+        _compared({"ctx": {"type": "integer"}, "items": _OBJECTS, "cliffs": _OBJECTS}),
+    ),
+    "WhatIf": (
+        "The released model and its variants.",
+        _compared({"note": {"type": "string"}, "items": _OBJECTS}),
+    ),
+    "LaunchCheck": (
+        "A verdict, and what it rests on.",
+        _compared({"verdict": _VERDICT, "levers": _OBJECTS, "left_out": {"type": "object"}}),
+    ),
     "Models": ("Models.", _list_of(ModelRow)),
     "Model": ("A model, its shapes and its sources.", _row(ModelDetail)),
     "Gpus": ("Accelerators.", _list_of(GpuRow)),

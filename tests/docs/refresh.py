@@ -13,17 +13,29 @@ from pydantic import BaseModel
 
 from costsvc.db.snapshot import Catalog
 from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.quoting.compare import CompareRequest
+from costsvc.quoting.curve import CurveRequest
+from costsvc.quoting.frontier import FrontierRequest
+from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.listing.api_prices import ApiPriceFilter
 from costsvc.quoting.listing.gpus import GpuFilter
 from costsvc.quoting.listing.models import ModelFilter
 from costsvc.quoting.listing.prices import PriceFilter
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, TrafficProfile, parse_request
+from costsvc.quoting.what_if import WhatIfRequest
 from costsvc.settings import Settings
 from tests.docs.pages import pages
 
 DAY: Final = date(2026, 11, 29)
 FIRST_QUOTE: Final = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192, "as_of": DAY.isoformat()}
+COMPARISONS: Final = (
+    ("/compare", CompareRequest),
+    ("/frontier", FrontierRequest),
+    ("/curve", CurveRequest),
+    ("/what-if", WhatIfRequest),
+    ("/launch-check", LaunchRequest),
+)
 _GENERATED: Final = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "as_of": (),
@@ -55,6 +67,7 @@ def parts(catalog: Catalog) -> Mapping[str, Callable[[], str]]:
         "parameters": lambda: _fields(QuoteRequest),
         "profile": lambda: _fields(TrafficProfile),
         "filters": _filters,
+        "comparisons": _comparisons,
         "settings": _settings,
     }
 
@@ -167,6 +180,21 @@ def _filters() -> str:
     ):
         described = [f"`{name}`: {field.description}" for name, field in model.model_fields.items()]
         rows.append(f"| `GET {path}` | {'<br>'.join(described)} |")
+    return "\n".join(rows)
+
+
+def _comparisons() -> str:
+    """What each comparison takes beyond a quote, or takes differently."""
+    rows = ["| call | name | value | default | meaning |", "|---|---|---|---|---|"]
+    quote = QuoteRequest.model_json_schema()["properties"]
+    for path, model in COMPARISONS:
+        schema = model.model_json_schema()
+        for name, described in schema["properties"].items():
+            if described == quote.get(name):
+                continue
+            default = "required" if name in schema["required"] else _default(described.get("default"))
+            meaning = described.get("description", "")
+            rows.append(f"| `{path}` | `{name}` | {_bounds(described)} | {default} | {meaning} |")
     return "\n".join(rows)
 
 

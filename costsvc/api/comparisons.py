@@ -1,0 +1,133 @@
+"""Comparisons of many configurations: they take up to seconds, so each runs in a thread of its own."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, TypeVar
+
+from litestar import Request, Response, post, route
+from litestar.concurrency import sync_to_thread
+from litestar.di import NamedDependency
+
+from costsvc.api.bodies import json_object
+from costsvc.api.openapi import READ, body_of, documented, query_parameters
+from costsvc.api.rendering import answer, given_in_query, uncached
+from costsvc.api.service import Service
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.answer.plain import Section
+from costsvc.quoting.compare import CompareRequest, compare
+from costsvc.quoting.curve import CurveRequest, curve
+from costsvc.quoting.frontier import FrontierRequest, frontier
+from costsvc.quoting.given import parse_filter, refuse_unknown
+from costsvc.quoting.launch.request import LaunchRequest
+from costsvc.quoting.launch_check import check_launch
+from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.what_if import WhatIfRequest, what_if
+
+Wanted = TypeVar("Wanted", bound=QuoteRequest)
+UseCase = Callable[[Catalog, Wanted, date], Section]
+
+
+@route(
+    "/compare",
+    http_method=READ,
+    summary="GPUs, dtypes and modes ranked for one workload",
+    operation_class=documented(
+        "Comparison", parameters=query_parameters(CompareRequest), more_problems=(422,)
+    ),
+)
+async def get_comparison(
+    request: Request[Any, Any, Any], service: NamedDependency[Service]
+) -> Response[bytes]:
+    """Each combination by its cheapest layout."""
+    return await _answered(request, service, CompareRequest, compare)
+
+
+@route(
+    "/frontier",
+    http_method=READ,
+    summary="User speed against price: what no other layout beats in both",
+    operation_class=documented(
+        "Frontier", parameters=query_parameters(FrontierRequest), more_problems=(422,)
+    ),
+)
+async def get_frontier(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
+    """The Pareto front."""
+    return await _answered(request, service, FrontierRequest, frontier)
+
+
+@route(
+    "/curve",
+    http_method=READ,
+    summary="Price, concurrency and latency against context, with the cliffs",
+    operation_class=documented("Curve", parameters=query_parameters(CurveRequest), more_problems=(422,)),
+)
+async def get_curve(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
+    """The quote of each context."""
+    return await _answered(request, service, CurveRequest, curve)
+
+
+@route(
+    "/what-if",
+    http_method=READ,
+    summary="The same model with another attention or cache, side by side",
+    operation_class=documented("WhatIf", parameters=query_parameters(WhatIfRequest), more_problems=(422,)),
+)
+async def get_what_if(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
+    """Counterfactual architectures."""
+    return await _answered(request, service, WhatIfRequest, what_if)
+
+
+@route(
+    "/launch-check",
+    http_method=READ,
+    summary="A long-context feature before launch: verdict, bill, cliffs and levers",
+    operation_class=documented(
+        "LaunchCheck", parameters=query_parameters(LaunchRequest), more_problems=(422,)
+    ),
+)
+async def get_launch_check(
+    request: Request[Any, Any, Any], service: NamedDependency[Service]
+) -> Response[bytes]:
+    """Check one feature."""
+    return await _answered(request, service, LaunchRequest, check_launch)
+
+
+@post(
+    "/launch-check",
+    status_code=200,
+    summary="The same for a full traffic profile",
+    operation_class=documented("LaunchCheck", body=body_of(LaunchRequest), more_problems=(422,)),
+)
+async def post_launch_check(
+    request: Request[Any, Any, Any], service: NamedDependency[Service]
+) -> Response[bytes]:
+    """Check one feature, for the traffic in the body."""
+    refuse_unknown(given_in_query(request), ())
+    wanted = parse_filter(LaunchRequest, await json_object(request))
+    catalog = await _catalog(service, wanted)
+    return uncached(request, catalog, await sync_to_thread(check_launch, catalog, wanted, service.today()))
+
+
+async def _answered(
+    request: Request[Any, Any, Any], service: Service, kind: type[Wanted], use_case: UseCase[Wanted]
+) -> Response[bytes]:
+    given = given_in_query(request)
+    wanted = parse_filter(kind, given)
+    today = service.today()
+    catalog = await _catalog(service, wanted)
+    return await sync_to_thread(
+        lambda: answer(
+            request,
+            catalog,
+            day=wanted.as_of or today,
+            given=given,
+            compute=lambda: use_case(catalog, wanted, today),
+        )
+    )
+
+
+async def _catalog(service: Service, wanted: QuoteRequest) -> Catalog:
+    current = service.catalog
+    if wanted.revision in (None, current.revision):
+        return current
+    return await sync_to_thread(service.snapshots.at, wanted.revision)
