@@ -130,8 +130,8 @@ def reuse_of(profile: SharingProfile, prompt_tokens: float, output_tokens: float
         longest = 1 + 2 * max(prompt_tokens - system - document - 1, 0) / (output_tokens + 1)
         raise InvalidRequest(
             f"{calls:g} requests in a conversation with {output_tokens:g} output tokens each make a history "
-            f"of {answers:g} tokens, but the mean prompt has {prompt_tokens:g}, {system + document:g} of them "
-            f"shared. Raise the prompt, or lower turns times steps to at most {max(longest, 1):.1f}.",
+            f"of {answers:g} tokens, but the mean prompt has {prompt_tokens:g}, {system + document:g} of "
+            f"them shared. Raise the prompt, or lower turns times steps to at most {max(longest, 1):.1f}.",
             field="turns",
         )
     turn = new_tokens + output_tokens
@@ -203,9 +203,10 @@ def found_tokens(
 ) -> tuple[Array, Array]:
     r"""Mean tokens of a prompt that are still held, and the part of them that many requests share.
 
-    A piece that arrives at rate :math:`\lambda q` is there with probability
-    :math:`1 - e^{-\lambda q (T + R)}`: it stays for the :math:`R` that its request runs and :math:`T` after
-    (Che's approximation). A conversation finds all it sent before if its pause was shorter than :math:`T`.
+    A conversation of n requests holds its pieces for :math:`L = T + (n-1) E\min(\tau, T) + n R`: while it
+    runs, between its requests and after them. A piece that conversations choose with probability q is there with
+    probability :math:`1 - e^{-(\lambda/n) q L}` (Che's approximation; conversations are Poisson). A
+    conversation finds all it sent before if its pause was shorter than :math:`T`.
 
     Parameters
     ----------
@@ -233,22 +234,29 @@ def held_tokens(sharing: Sharing, kept_s: Floats, requests_per_s: Floats, reside
 
     Conversations between requests hold their history for :math:`\min(\mathrm{pause}, T)`, ended ones for
     :math:`T`:
-    :math:`C = \sum_j t_j (1 - e^{-\lambda q_j (T + R)}) + \lambda (u+O) [\tfrac{n-1}{2} E\min(\tau, T) + T]`.
+    :math:`C = \sum_j t_j (1 - e^{-(\lambda/n) q_j L}) + \lambda (u+O) [\tfrac{n-1}{2} E\min(\tau, T) + T]`.
     It is Che's equation: what is held fills the capacity.
     """
     kept_s, present = _present(sharing, kept_s, requests_per_s, residence_s)
     popular = np.sum(present * (sharing.piece_copies * sharing.piece_tokens), axis=-1)
-    waits = -np.expm1(-kept_s[..., None] / sharing.pauses_s) * sharing.pauses_s * sharing.pause_shares
-    between_s = (sharing.calls - 1.0) / 2.0 * waits.sum(axis=-1)
+    between_s = (sharing.calls - 1.0) / 2.0 * _waits_s(sharing, kept_s)
     return np.asarray(popular + requests_per_s * sharing.call_tokens * (between_s + kept_s))
 
 
 def _present(
     sharing: Sharing, kept_s: Floats, requests_per_s: Floats, residence_s: Floats
 ) -> tuple[Array, Array]:
+    """Probability that a piece is held: one of its conversations used it within the time it stays. [1]"""
     kept_s = np.asarray(kept_s, dtype=np.float64)
-    uses = np.asarray(requests_per_s * (kept_s + residence_s))[..., None] * sharing.piece_share
-    return kept_s, -np.expm1(-uses)
+    per_session_s = kept_s + (sharing.calls - 1.0) * _waits_s(sharing, kept_s) + sharing.calls * residence_s
+    sessions = np.asarray(requests_per_s / sharing.calls * per_session_s)
+    return kept_s, -np.expm1(-sessions[..., None] * sharing.piece_share)
+
+
+def _waits_s(sharing: Sharing, kept_s: Array) -> Array:
+    r"""Mean time that a conversation is held between two requests, :math:`E\min(\tau, T)`. [s]"""
+    waits = -np.expm1(-kept_s[..., None] / sharing.pauses_s) * sharing.pauses_s
+    return np.asarray((waits * sharing.pause_shares).sum(axis=-1))
 
 
 def _returned(sharing: Sharing, kept_s: Array) -> Array:
