@@ -45,6 +45,7 @@ ROUTES = (
     models.get_model,
     gpus.get_gpus,
     gpus.get_gpu,
+    comparisons.get_roofline,
     prices.get_prices,
     prices.get_price,
     posting.post_offer,

@@ -21,6 +21,7 @@ from costsvc.quoting.given import parse_filter, refuse_unknown
 from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.launch_check import check_launch
 from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.roofline import roofline
 from costsvc.quoting.what_if import WhatIfRequest, what_if
 
 Wanted = TypeVar("Wanted", bound=QuoteRequest)
@@ -75,6 +76,19 @@ async def get_curve(request: Request[Any, Any, Any], service: NamedDependency[Se
 async def get_what_if(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Counterfactual architectures."""
     return await _answered(request, service, WhatIfRequest, what_if)
+
+
+@route(
+    "/roofline",
+    http_method=READ,
+    summary="A quote's decode and prefill steps under the roofs of its card",
+    operation_class=documented(
+        "Roofline", parameters=query_parameters(QuoteRequest, also_required=("ctx",)), more_problems=(422,)
+    ),
+)
+async def get_roofline(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
+    """Intensity and speed of both steps."""
+    return await _answered(request, service, QuoteRequest, roofline)
 
 
 @route(
