@@ -163,6 +163,10 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
         "The released model and its variants.",
         _compared({"note": {"type": "string"}, "items": _OBJECTS}),
     ),
+    "Roofline": (
+        "Roofs of one GPU, and the two steps under them.",
+        _compared({"peak_flops_per_s": {"type": "number"}, "points": _OBJECTS}),
+    ),
     "LaunchCheck": (
         "A verdict, and what it rests on.",
         _compared({"verdict": _VERDICT, "levers": _OBJECTS, "left_out": {"type": "object"}}),
