@@ -257,6 +257,7 @@ class Calibration:
     node_gpus: float
     network_bytes_per_s: float
     network_latency_s: float
+    exchange_overlap_share: float
     pipeline_bubble_share: float
     step_overhead_s: float
     layer_overhead_s: float

@@ -12,6 +12,9 @@ from costsvc.engine.replica import AttentionGroup, ExpertGroup, Replica
 from costsvc.engine.specs import DtypeSpec
 
 
+DISPATCH_VALUE_BYTES = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one iteration runs, over the whole replica.
@@ -152,7 +155,11 @@ def _prefill_layer(replica: Replica, group: AttentionGroup, batch: Batch) -> Flo
 
 
 def _communication(replica: Replica, tokens: Floats) -> Floats:
-    """Two all-reduces a layer over TP; with attention data-parallelism the experts' one is two all-to-alls."""
+    """Two all-reduces a layer over TP; with attention data-parallelism the experts' one is two all-to-alls.
+
+    Tokens are dispatched in the experts' own width where that is 8 bit, and combined in 16 bit;
+    `exchange_overlap_share` of both hides behind another micro-batch's compute.
+    """
     gpu, calibration, model = replica.gpu, replica.calibration, replica.model
     message = tokens * model.hidden_size * ACTIVATION_VALUE_BYTES
     reduce_s = operators.all_reduce_s(message, replica.tp, gpu, calibration)
@@ -161,8 +168,11 @@ def _communication(replica: Replica, tokens: Floats) -> Floats:
     if replica.expert_groups:
         chosen = replica.expert_groups[0].ffn.experts_per_token
         ranks = replica.tp * replica.dp
-        exchange_s = operators.all_to_all_s(message / replica.tp, ranks, chosen, gpu, calibration)
-        total = total + 2.0 * spread * exchange_s
+        width = min(replica.deployments[0].weights.experts.value_bytes, ACTIVATION_VALUE_BYTES)
+        narrow = max(width, DISPATCH_VALUE_BYTES) / ACTIVATION_VALUE_BYTES
+        ways = (message / replica.tp * narrow, message / replica.tp)
+        exchange_s = sum(operators.all_to_all_s(sent, ranks, chosen, gpu, calibration) for sent in ways)
+        total = total + (1.0 - calibration.exchange_overlap_share) * spread * exchange_s
     latency_s, bytes_per_s = operators.link(replica.tp * replica.pp, gpu, calibration)
     hop_s = np.where(replica.pp > 1, latency_s + message / bytes_per_s, 0.0)
     return total + hop_s
