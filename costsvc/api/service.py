@@ -5,19 +5,26 @@ from dataclasses import dataclass
 from datetime import date
 
 from costsvc.db.keys import KeyRepository
+from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.quoting.answer.plain import Section
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The parts of a running service. `today` answers the day whose prices hold where none is asked for."""
+    """The parts of a running service. `today` answers the day whose prices hold where none is asked for.
+
+    `validation` is what the shipped accuracy report says, where the catalog folder has one.
+    """
 
     snapshots: SnapshotStore
     repository: CatalogRepository
     keys: KeyRepository
+    quotes: QuoteRepository
     today: Callable[[], date]
+    validation: Section | None
 
     @property
     def catalog(self) -> Catalog:

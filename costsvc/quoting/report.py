@@ -8,8 +8,8 @@ from typing import cast
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.calibrate import Errors
 from costsvc.quoting.plots import draw
+from costsvc.quoting.validation import VALIDATION
 
-VALIDATION = "fit/validation.json"
 PICTURES = "pictures"
 
 HEAD = """# How far the numbers are off
