@@ -20,6 +20,7 @@ from costsvc.api import (
     prices,
     profiles,
     quote,
+    quotes,
     traces,
 )
 from costsvc.api.bodies import MAX_BODY_BYTES
@@ -28,6 +29,7 @@ from costsvc.api.problems import HANDLERS
 from costsvc.api.service import Service
 from costsvc.db.engine import make_engine
 from costsvc.db.keys import KeyRepository
+from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.settings import Settings
@@ -35,6 +37,10 @@ from costsvc.settings import Settings
 ROUTES = (
     quote.get_quote,
     quote.post_quote,
+    quotes.post_quotes,
+    quotes.get_quotes,
+    quotes.get_stored_quote,
+    quotes.get_difference,
     comparisons.get_comparison,
     comparisons.get_frontier,
     comparisons.get_curve,
@@ -79,7 +85,7 @@ def create_app(settings: Settings | None = None, today: Callable[[], date] = utc
     )
     repository = CatalogRepository(engine)
     snapshots = SnapshotStore(repository, poll_s=settings.poll_s)
-    service = Service(snapshots, repository, KeyRepository(engine), today)
+    service = Service(snapshots, repository, KeyRepository(engine), QuoteRepository(engine), today, None)
     return Litestar(
         route_handlers=ROUTES,
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},

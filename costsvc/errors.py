@@ -14,6 +14,7 @@ CostsvcError
 │   └── NoPriceInForce      no offer is in force on the day
 ├── InvalidCatalogFile      a catalog file was refused: file, line and field are named
 ├── NotAuthorized           a write without a valid key
+├── IdempotencyConflict     the idempotency key was used for another request
 └── Unavailable             the catalog cannot be read now
 """
 
@@ -126,6 +127,10 @@ class InvalidCatalogFile(CostsvcError):
 
 class NotAuthorized(CostsvcError):
     """A write without a key, or with a key that may not write."""
+
+
+class IdempotencyConflict(CostsvcError):
+    """The idempotency key was used before, for another request."""
 
 
 class Unavailable(CostsvcError):

@@ -28,6 +28,7 @@ _STATUS: Final[Mapping[type[CostsvcError], int]] = {
     errors.InvalidRequest: 400,
     errors.NotAuthorized: 401,
     errors.NotInCatalog: 404,
+    errors.IdempotencyConflict: 409,
     errors.Infeasible: 422,
     # What was loaded was checked before, so this is never the caller's doing.
     errors.InvalidCatalogFile: 500,

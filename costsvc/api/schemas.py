@@ -179,13 +179,40 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     "Price": ("An offer with its history and sources.", _row(PriceDetail)),
     "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
     "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
+    "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
+    "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
+    "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),
     "Posted": (
         "The new entry's id, and the revision that holds it.",
         _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
     ),
+    "StoredQuote": (
+        "A stored quote: what was asked, and the answer as it was.",
+        _object(
+            {
+                "id": {"type": "string"},
+                "label": {"type": "string"},
+                "stored_at": {"type": "string", "format": "date-time"},
+                "asked": {"type": "object"},
+                "quote": QUOTE,
+            }
+        ),
+    ),
+    "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
+    "Explained": (
+        "The causes of the difference between two stored quotes.",
+        _object({"request_usd": {"type": "object"}, "steps": _OBJECTS, "changed": _OBJECTS}),
+    ),
+    "Validation": (
+        "Errors of the model on published measurements.",
+        _object(
+            {
+                **dict.fromkeys(("points", "left_out"), {"type": "integer"}),
+                **dict.fromkeys(("held_out", "headline", "disaggregated", "reasons_left_out"), _OBJECTS),
+                **dict.fromkeys(("bands", "held_out_regimes"), {"type": "object"}),
+            }
+        ),
+    ),
     "Alive": ("The process answers.", _object({"alive": {"const": True}})),
     "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
 }
-    "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
-    "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
-    "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),

@@ -1,15 +1,15 @@
 """What handlers work with, in one piece: Litestar starts a task for each dependency of several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from costsvc.db.keys import KeyRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
-from costsvc.quoting.answer.plain import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Service:
     keys: KeyRepository
     quotes: QuoteRepository
     today: Callable[[], date]
-    validation: Section | None
+    validation: Mapping[str, Any] | None
 
     @property
     def catalog(self) -> Catalog:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from costsvc.db.prices import ReferencePrice
 from costsvc.db.snapshot import Catalog
@@ -25,6 +26,10 @@ class GpuPrice:
     def usd_per_gpu_second(self) -> float:
         """What a second costs, the memory beside the GPU included. [USD/s]"""
         return (float(self.usd_per_gpu_hour) + self.tiers_usd_per_gpu_hour) / SECONDS_PER_HOUR
+
+
+UNIT_PRICE: Final = GpuPrice(usd_per_gpu_hour=Decimal(1), basis="", reference=None)
+"""For work that is priced later."""
 
 
 def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:

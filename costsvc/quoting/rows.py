@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from typing import Any, Final
 
 from costsvc.db.snapshot import Catalog
@@ -15,7 +14,7 @@ from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.bill import Bill, bill_of, repriced
 from costsvc.quoting.choice import Choice, choose
 from costsvc.quoting.flat import ERROR, quote_row
-from costsvc.quoting.gpu_price import GpuPrice, price_of
+from costsvc.quoting.gpu_price import UNIT_PRICE, GpuPrice, price_of
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.scenario import Scenario, resolve
@@ -39,8 +38,6 @@ _MONEY: Final = frozenset(
 _PHYSICS: Final = tuple(name for name in QuoteRequest.model_fields if name not in _MONEY)
 # An objective that was asked for and one that was assumed are met differently.
 _ASKED: Final = ("slo", "tpot_ms", "ttft_ms")
-# Every row puts its own price on the work.
-_UNIT_PRICE: Final = GpuPrice(usd_per_gpu_hour=Decimal(1), basis="", reference=None)
 _LOG = logging.getLogger(__name__)
 
 
@@ -114,7 +111,7 @@ class RowMaker:
             choice = choose(scenario)
         except CostsvcError as error:
             return error
-        bill = bill_of(scenario, choice, _UNIT_PRICE)
+        bill = bill_of(scenario, choice, UNIT_PRICE)
         band, _ = grounds.error_band(self._catalog, scenario)
         sections: Section = {
             "catalog_revision": self._catalog.revision,
@@ -126,7 +123,7 @@ class RowMaker:
             "throughput": state.throughput_section(scenario, choice),
             "uncertainty": grounds.uncertainty_section(self._catalog, scenario, choice),
         }
-        answer = {**_money_sections(scenario, choice, _UNIT_PRICE, bill, band), **sections}
+        answer = {**_money_sections(scenario, choice, UNIT_PRICE, bill, band), **sections}
         return _Solved(scenario, choice, bill, band, quote_row(answer))
 
 
