@@ -23,9 +23,9 @@ from costsvc.quoting.kernel_tables import kernel_priors
 from costsvc.quoting.knobs import names
 from costsvc.quoting.measured import Measurement, read_measurements
 from costsvc.quoting.report import write_report
-from costsvc.quoting.validation import held_out_rows, point_files, validation_of
+from costsvc.quoting.validation import HELD_OUT, held_out_rows, point_files, validation_of
 
-FITTED, BANDS, HELD_OUT = "calibration/fitted.yaml", "calibration/bands.yaml", "fit/held_out.csv"
+FITTED, BANDS = "calibration/fitted.yaml", "calibration/bands.yaml"
 SHOWN_CHANGES = 40
 USUAL_SETTINGS = 200
 

@@ -15,7 +15,7 @@ from costsvc.quoting.calibrate import Errors, predicted_errors
 from costsvc.quoting.measured import LeftOut, Measurement, read_measurements
 
 CORE, SMALLER, SPLIT = "throughput_core.csv", "throughput_more.csv", "throughput_disagg.csv"
-VALIDATION = "fit/validation.json"
+VALIDATION, HELD_OUT = "fit/validation.json", "fit/held_out.csv"
 DIGITS = 4
 LEFT_OUT_SHOWN = 20
 

@@ -1,0 +1,88 @@
+"""The shipped calibration on the published points: a change of the engine that makes it worse is seen here."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costsvc.db.snapshot import Catalog
+from costsvc.engine.uncertainty import ErrorBand
+from costsvc.errors import CostsvcError
+from costsvc.ingest.files import catalog_root
+from costsvc.quoting.accuracy import band_figure, by_regime, figure
+from costsvc.quoting.calibrate import Errors, predicted_errors
+from costsvc.quoting.capacity import capacity_point
+from costsvc.quoting.measured import read_measurements
+from costsvc.quoting.scenario import architecture_of
+from costsvc.quoting.validation import HELD_OUT, read_held_out
+
+ROOT = catalog_root(None)
+CORE = ROOT / "measured" / "throughput_core.csv"
+LOGS = Path(__file__).parents[2].parent / "shared" / "data" / "reports" / "kv_capacity.csv"
+
+
+@pytest.fixture(scope="module")
+def in_sample(catalog: Catalog) -> Errors:
+    return predicted_errors(catalog, read_measurements(catalog, [CORE])[0])
+
+
+@pytest.fixture(scope="module")
+def held_out(catalog: Catalog) -> Errors:
+    return read_held_out(ROOT / HELD_OUT, read_measurements(catalog, [CORE])[0])
+
+
+# Median |predicted / measured - 1| that the shipped calibration has on `throughput_core.csv`, and a little room.
+@pytest.mark.parametrize(("quantity", "at_most"), [("rate", 0.10), ("tpot", 0.10), ("ttft", 0.33)])
+def test_the_calibration_is_as_near_as_it_was(in_sample: Errors, quantity: str, at_most: float) -> None:
+    found = figure(quantity, "all", getattr(in_sample, quantity))
+    assert found is not None
+    assert found.points > 400
+    assert found.median_error_share <= at_most
+
+
+def test_predictions_lean_to_neither_side(in_sample: Errors) -> None:
+    found = figure("rate", "all", in_sample.rate)
+    assert found is not None
+    assert abs(found.bias_share) <= 0.03
+
+
+@pytest.mark.parametrize(("architecture", "at_most"), [("dense", 0.11), ("moe", 0.16)])
+def test_new_configurations_are_met_as_well(held_out: Errors, architecture: str, at_most: float) -> None:
+    of = [architecture_of(one.point.model.spec) == architecture for one in held_out.measurements]
+    found = figure("rate", architecture, held_out.rate[np.asarray(of)])
+    assert found is not None
+    assert found.points > 300
+    assert found.median_error_share <= at_most
+
+
+def test_the_bands_hold_about_four_fifths_and_are_narrow_enough(catalog: Catalog, held_out: Errors) -> None:
+    bands = band_figure(held_out, catalog.judgements)
+    assert 0.75 <= bands.inside_share <= 0.9
+    assert bands.median_half_width_share <= 0.3
+
+
+def test_no_generation_is_forgotten(in_sample: Errors) -> None:
+    figures = {one.regime: one for one in by_regime(in_sample, "generation")}
+    assert {"ada", "ampere", "blackwell", "cdna3", "hopper"} <= set(figures)
+    assert all(one.median_error_share < 0.2 for one in figures.values())
+
+
+def test_a_band_multiplies_through() -> None:
+    assert ErrorBand(low_ratio=0.5, high_ratio=2.0, points=1).of(3.0) == (1.5, 6.0)
+
+
+@pytest.mark.skipif(not LOGS.is_file(), reason="the capacity logs are not beside the checkout")
+def test_engines_log_the_tokens_that_the_budget_model_expects(catalog: Catalog) -> None:
+    errors = []
+    with LOGS.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if not (row["kv_tokens"] and row["gpu"]):
+                continue
+            try:
+                found = capacity_point(catalog, {**row, "kv_gib_per_gpu": ""})
+            except CostsvcError:
+                continue
+            errors.append(float(str(found["kv_tokens"])) / float(row["kv_tokens"]) - 1.0)
+    assert len(errors) >= 30
+    assert np.median(np.abs(errors)) <= 0.05
