@@ -13,7 +13,7 @@ import numpy as np
 from costsvc.engine.attention import Floats
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, solve
+from costsvc.engine.serving import SteadyState, run_loop, solve
 from costsvc.engine.sharing import (
     Array,
     Sharing,
@@ -121,15 +121,17 @@ def meet(
 ) -> Meeting:
     """How long blocks stay: a wide range of times first, then a narrow one around the crossing."""
     state = solve(replica, lengths, objectives, utilization_share)
-    rate, residence_s = _rate(replica, state, utilization_share), _residence_s(state, lengths)
+    rate = _rate(replica, state, utilization_share)
+    residence_s = _residence_s(replica, lengths, state, utilization_share)
     places = np.arange(len(replica.tp))[:, None]
 
     def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
         """The two times between which what is held outgrows the room, and what holds in between."""
         at = _lengths_at(replica, lengths, sharing, kept_s, rate, residence_s)
         state = solve(replica, at, objectives, utilization_share)
-        rate, residence_s = _rate(replica, state, utilization_share), _residence_s(state, at)
-        room = _room_tokens(replica, at, state, utilization_share, tiers)
+        rate = _rate(replica, state, utilization_share)
+        residence_s = _residence_s(replica, at, state, utilization_share)
+        room = _room_tokens(replica, at, rate * residence_s, tiers)
         surplus = room - held_tokens(sharing, kept_s, rate, residence_s)
         fits = np.logical_and.accumulate(surplus >= 0, axis=1)
         low = np.maximum(fits.sum(axis=1, keepdims=True) - 1, 0)
@@ -168,7 +170,7 @@ def prefix_state(
     state = solve(replica, at, objectives, utilization_share)
     token_bytes = _token_bytes(replica, lengths)
     hits, prompt = float(np.ravel(at.cached)[0]), float(np.ravel(at.prompt)[0])
-    idle_tokens = float(np.ravel(_room_tokens(replica, at, state, utilization_share, ()))[0])
+    idle_tokens = float(np.ravel(_room_tokens(replica, at, rate * residence_s, ()))[0])
     found, _ = found_tokens(sharing, kept_s, rate, residence_s)
     scale = hits / float(found) if found > 0 else 0.0
     served: list[TierHits] = []
@@ -221,15 +223,22 @@ def _rate(replica: Replica, state: SteadyState, utilization_share: float) -> Arr
     return np.asarray(np.nan_to_num(state.requests_per_s) * utilization_share / replica.dp)
 
 
-def _residence_s(state: SteadyState, lengths: Lengths) -> Array:
-    return np.asarray(np.nan_to_num(state.loop.step_s * lengths.output))
+def _residence_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
+    r"""How long a request runs at the utilization sold, where fewer run and steps are shorter. [s]
+
+    With :math:`T(B) \approx a + b B` between that share of the sequences and all of them, and the rate fixed
+    at :math:`r = u X`, the sequences that run are :math:`B = r O (a + b B)`.
+    """
+    full, few = state.sequences, utilization_share * state.sequences
+    few_s = run_loop(replica, lengths, few, utilization_share).step_s
+    growth_s = (state.loop.step_s - few_s) / np.maximum(full - few, 1e-9)
+    started = utilization_share * full / state.loop.step_s
+    running_s = (few_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
+    return np.asarray(np.nan_to_num(np.clip(running_s, 0.0, state.loop.step_s) * lengths.output))
 
 
-def _room_tokens(
-    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float, tiers: tuple[Tier, ...]
-) -> Array:
-    """Tokens of cache that running sequences' own parts leave, and the tiers below hold. [token]"""
-    running = utilization_share * state.sequences / replica.dp
+def _room_tokens(replica: Replica, lengths: Lengths, running: Floats, tiers: tuple[Tier, ...]) -> Array:
+    """Tokens of cache that the parts of running sequences leave, and the tiers below hold. [token]"""
     own = running * sequence_bytes(replica, lengths.resident - lengths.shared)
     below = sum(tier.capacity_bytes for tier in tiers)
     return np.asarray((memory_budget(replica).kv_bytes - own + below) / _token_bytes_column(replica, lengths))
