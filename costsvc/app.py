@@ -10,6 +10,7 @@ from litestar.di import Provide
 
 from costsvc.api import (
     api_prices,
+    batch,
     comparisons,
     docs,
     gpus,
@@ -38,6 +39,7 @@ ROUTES = (
     quote.get_quote,
     quote.post_quote,
     quotes.post_quotes,
+    batch.post_batch,
     quotes.get_quotes,
     quotes.get_stored_quote,
     quotes.get_difference,

@@ -95,6 +95,24 @@ def body_of(model: type[BaseModel]) -> RequestBody:
     return RequestBody(required=True, content={"application/json": OpenAPIMediaType(schema=Verbatim(whole))})
 
 
+class NoParameters(BaseModel):
+    """No parameters of its own."""
+
+
+def batch_body(media_types: Sequence[str]) -> RequestBody:
+    """Rows in one of several formats; those but JSON are described by their columns alone."""
+    row = {"type": "object", "description": "Parameters of a quote, and label."}
+    rows = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}, "required": ["rows"]}
+    other = {"type": "string", "description": "A header of parameter names, and a row per quote."}
+    return RequestBody(
+        required=True,
+        content={
+            name: OpenAPIMediaType(schema=Verbatim(rows if name.endswith("json") else other))
+            for name in media_types
+        },
+    )
+
+
 def documented(
     answer: str,
     *,

@@ -15,7 +15,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from costsvc import errors
-from costsvc.api.bodies import MAX_BODY_BYTES
+from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES, MAX_BODY_BYTES
 from costsvc.api.formats import ERROR_MARK, error_as_text
 from costsvc.api.request_id import request_id_of
 from costsvc.errors import CostsvcError
@@ -144,7 +144,8 @@ def _detail_of_http(request: Request[Any, Any, Any], error: HTTPException, heade
             f"{path} does not answer {request.method}. Use one of: {', '.join(sorted(allowed.split(', ')))}."
         )
     if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return f"The body is longer than {MAX_BODY_BYTES} bytes. Send less, or split it over several calls."
+        most = MAX_BATCH_BYTES if path == BATCH_PATH else MAX_BODY_BYTES
+        return f"The body is longer than {most} bytes. Send less, or split it over several calls."
     return error.detail
 
 

@@ -10,12 +10,20 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
 from litestar.params import FromPath
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from costsvc.api.auth import holder
 from costsvc.api.bodies import json_object
 from costsvc.api.formats import FORMATS, Presentation, View, presented, suffix_of, to_json, with_suffixes
-from costsvc.api.openapi import READ, SHOWN_AS, SHOWN_FIELD, body_of, documented, query_parameters
+from costsvc.api.openapi import (
+    READ,
+    SHOWN_AS,
+    SHOWN_FIELD,
+    NoParameters,
+    body_of,
+    documented,
+    query_parameters,
+)
 from costsvc.api.rendering import given_in_query
 from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
@@ -49,17 +57,13 @@ def _value_of(kept: Mapping[str, Any], field: str | None) -> str:
     return value_of(_row_of(kept), kept["quote"], field)
 
 
-class _Nothing(BaseModel):
-    """No parameters of its own."""
-
-
 class _ToKeep(QuoteRequest):
     """A quote's body, and what the quote is to be found by."""
 
     label: str = Field("", max_length=200, description="What to find it by.")
 
 
-_SHOWN: Final = query_parameters(_Nothing, more=(*SHOWN_AS, *SHOWN_FIELD))
+_SHOWN: Final = query_parameters(NoParameters, more=(*SHOWN_AS, *SHOWN_FIELD))
 
 
 _ONE: Final = View(table=_table_of, single=True, short=FIELDS, value=_value_of)
@@ -154,7 +158,7 @@ async def get_stored_quote(
     http_method=READ,
     summary="What made the difference between two stored quotes",
     dependencies={"key": Provide(holder)},
-    operation_class=documented("Explained", parameters=query_parameters(_Nothing), more_problems=_KEYED),
+    operation_class=documented("Explained", parameters=query_parameters(NoParameters), more_problems=_KEYED),
 )
 async def get_difference(
     request: Request[Any, Any, Any],

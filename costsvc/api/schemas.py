@@ -198,6 +198,7 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
             }
         ),
     ),
+    "Batch": ("A row per quote.", _object({"items": _OBJECTS})),
     "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
     "Explained": (
         "The causes of the difference between two stored quotes.",

@@ -7,6 +7,7 @@ main = LazyGroup(
     help="What a token of a large language model really costs.",
     commands={
         "quote": ("costsvc.cli.quote:quote", "Price one model on one GPU."),
+        "batch": ("costsvc.cli.batch:batch", "Price each row of a file."),
         "predict": ("costsvc.cli.points:predict", "Throughput and latency of each row of a CSV file."),
         "capacity": ("costsvc.cli.points:capacity", "KV-cache capacity of each row of a CSV file."),
         "trace": ("costsvc.cli.trace:trace", "Hit rates of a recorded trace by cache capacity."),

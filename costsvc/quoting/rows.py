@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand
-from costsvc.errors import CostsvcError
+from costsvc.errors import CostsvcError, InvalidRequest
 from costsvc.quoting.answer import grounds, prices, state
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.bill import Bill, bill_of, repriced
@@ -38,6 +38,7 @@ _MONEY: Final = frozenset(
 _PHYSICS: Final = tuple(name for name in QuoteRequest.model_fields if name not in _MONEY)
 # An objective that was asked for and one that was assumed are met differently.
 _ASKED: Final = ("slo", "tpot_ms", "ttft_ms")
+MOST_KEPT: Final = 1000
 _LOG = logging.getLogger(__name__)
 
 
@@ -78,6 +79,12 @@ class RowMaker:
         CostsvcError
             Why there is none.
         """
+        if request.revision not in (None, self._catalog.revision):
+            raise InvalidRequest(
+                f"revision is {request.revision}, but a table answers from one catalog, which is revision "
+                f"{self._catalog.revision}. Leave it away, or ask for this quote alone.",
+                field="revision",
+            )
         solved = self._solve(request)
         scenario = replace(solved.scenario, request=request, as_of=request.as_of or self._today)
         price = price_of(self._catalog, scenario)
@@ -98,9 +105,11 @@ class RowMaker:
     def _solve(self, request: QuoteRequest) -> _Solved:
         asked = tuple(name in request.model_fields_set for name in _ASKED)
         key = (*(getattr(request, name) for name in _PHYSICS), *asked)
-        if key not in self._solved:
-            self._solved[key] = self._computed(request)
-        solved = self._solved[key]
+        solved = self._solved.pop(key, None) or self._computed(request)
+        self._solved[key] = solved
+        if len(self._solved) > MOST_KEPT:
+            # A dictionary keeps the order of entry, so the first is what was not asked for the longest.
+            del self._solved[next(iter(self._solved))]
         if isinstance(solved, CostsvcError):
             raise solved
         return solved

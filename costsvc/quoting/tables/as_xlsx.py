@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import xlsxwriter
 from xlsxwriter.format import Format
@@ -27,7 +27,7 @@ LONGEST_TEXT: Final = 32_767
 _NUMBER_FORMAT: Final = "#,##0.######"
 
 
-def new_workbook(buffer: io.BytesIO, **more: Any) -> Workbook:
+def new_workbook(buffer: BinaryIO, **more: Any) -> Workbook:
     """An empty workbook without a time stamp, which runs no text as a formula."""
     book = xlsxwriter.Workbook(buffer, {**OPTIONS, **more})
     book.set_properties(
@@ -43,10 +43,15 @@ def new_workbook(buffer: io.BytesIO, **more: Any) -> Workbook:
 def to_xlsx(table: Table) -> bytes:
     """A workbook of one sheet."""
     buffer = io.BytesIO()
-    book = new_workbook(buffer, constant_memory=True)
+    save_xlsx(table, buffer)
+    return buffer.getvalue()
+
+
+def save_xlsx(table: Table, file: BinaryIO) -> None:
+    """The same into a file, a row at a time."""
+    book = new_workbook(file, constant_memory=True)
     write_sheet(book, table)
     book.close()
-    return buffer.getvalue()
 
 
 def write_sheet(book: Workbook, table: Table) -> Worksheet:

@@ -1,0 +1,147 @@
+"""Many requests in one call: rows of JSON, CSV or a workbook in, rows with prices or reasons out."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from difflib import get_close_matches
+from typing import Any, Final
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from costsvc.db.snapshot import Catalog
+from costsvc.errors import InvalidRequest
+from costsvc.quoting.flat import quote_table
+from costsvc.quoting.given import from_json
+from costsvc.quoting.request import PARAMETERS
+from costsvc.quoting.rows import RowMaker
+from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
+
+MAX_ROWS: Final = 10_000
+# A workbook is compressed: this is what it may unfold to. [B]
+MAX_UNFOLDED_BYTES: Final = 200_000_000
+LABEL: Final = "label"
+BEFORE: Final[tuple[Column, ...]] = (*numbers("row"), *texts(LABEL))
+_ROWS: Final = "rows"
+_KNOWN: Final = (LABEL, *PARAMETERS)
+# A row's first cell beyond the header; no column can be called so.
+_EXTRA: Final = " extra"
+
+Given = Mapping[str, Any]
+
+
+def rows_of_json(body: bytes) -> list[Given]:
+    """The objects of `rows`.
+
+    Raises
+    ------
+    InvalidRequest
+        It is not `{"rows": [{…}, …]}`, or has more rows than one call answers.
+    """
+    rows = from_json(body).get(_ROWS)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InvalidRequest('Send {"rows": [{"model": …, "gpu": …, "ctx": …}, …]}.', field=_ROWS)
+    return _capped(rows)
+
+
+def rows_of_csv(body: bytes) -> list[Given]:
+    """Rows below a header of parameter names; blank cells are not given.
+
+    Raises
+    ------
+    InvalidRequest
+        It is no CSV in UTF-8, a column is unknown or stands twice, or there are too many rows.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidRequest(f"The body is not CSV in UTF-8: {error}.") from error
+    return _tabular(lines)
+
+
+def rows_of_xlsx(body: bytes) -> list[Given]:
+    """The same from the first sheet of a workbook; formulas count as what they last showed.
+
+    Raises
+    ------
+    InvalidRequest
+        It is no workbook, or unfolds beyond `MAX_UNFOLDED_BYTES`.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as folded:
+            unfolded = sum(member.file_size for member in folded.infolist())
+        if unfolded > MAX_UNFOLDED_BYTES:
+            raise InvalidRequest(
+                f"The workbook unfolds to {unfolded:,} bytes; at most {MAX_UNFOLDED_BYTES:,} are read."
+            )
+        sheet = CalamineWorkbook.from_filelike(io.BytesIO(body)).get_sheet_by_index(0)
+        return _tabular(sheet.to_python())
+    except (zipfile.BadZipFile, CalamineError) as error:
+        raise InvalidRequest(f"The body is not a workbook (.xlsx): {error}.") from error
+
+
+def priced(catalog: Catalog, rows: Iterable[Given], today: date) -> Iterator[Row]:
+    """Each row's prices, or its reason, beside its number and label."""
+    maker = RowMaker(catalog, today)
+    for number, given in enumerate(rows, start=1):
+        label = str(given.get(LABEL, ""))
+        asked = {name: value for name, value in given.items() if name != LABEL}
+        if _EXTRA in asked:
+            yield {
+                **maker.failed(asked, "The row has more cells than the header has columns."),
+                "row": number,
+            }
+        else:
+            yield {**maker.row(asked), "row": number, LABEL: label}
+
+
+def batch_table(rows: Iterable[Row]) -> Table:
+    """Answered rows as a table."""
+    return quote_table(rows, before=BEFORE)
+
+
+def _tabular(lines: Sequence[Sequence[Any]]) -> list[Given]:
+    header = [str(name).strip() for name in (lines[0] if lines else ())]
+    while header and not header[-1]:
+        header.pop()
+    if not header:
+        raise InvalidRequest("The first line must name the columns, such as model, gpu, ctx; it is empty.")
+    _refuse_columns(header)
+    return _capped(
+        [_row(header, line) for line in lines[1:] if any(_cell(cell) is not None for cell in line)]
+    )
+
+
+def _row(header: Sequence[str], line: Sequence[Any]) -> Given:
+    cells = [_cell(cell) for cell in line]
+    row = {name: cell for name, cell in zip(header, cells, strict=False) if cell is not None}
+    beyond = [cell for cell in cells[len(header) :] if cell is not None]
+    return {**row, _EXTRA: beyond} if beyond else row
+
+
+def _cell(cell: Any) -> Any:
+    """A cell's value, None where it is blank; a whole number that a workbook holds as 8192.0 is whole."""
+    if isinstance(cell, str):
+        return cell.strip() or None
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    return cell.date() if isinstance(cell, datetime) else cell
+
+
+def _refuse_columns(header: Sequence[str]) -> None:
+    for name in header:
+        if name not in _KNOWN:
+            nearest = get_close_matches(name, _KNOWN, n=3)
+            hint = f"Did you mean {', '.join(nearest)}?" if nearest else f"Known are {', '.join(_KNOWN)}."
+            raise InvalidRequest(f"There is no column '{name}'. {hint}", field=name)
+    if twice := sorted({name for name in header if header.count(name) > 1}):
+        raise InvalidRequest(f"Column '{twice[0]}' stands twice. Name each once.", field=twice[0])
+
+
+def _capped(rows: list[Any]) -> list[Given]:
+    if len(rows) > MAX_ROWS:
+        raise InvalidRequest(
+            f"The batch has {len(rows):,} rows; one call answers {MAX_ROWS:,} at most. Split it.", field=_ROWS
+        )
+    return rows
