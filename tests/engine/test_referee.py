@@ -16,7 +16,7 @@ BLOCK = 16
 NO_OBJECTIVE = Objectives()
 # Prompt, output and how much both vary: short and long, even and spread.
 LOADS = [
-    (1000, 150, 0.0),
+    (1000, 150, 0.5),
     (4000, 150, 0.0),
     (4000, 150, 0.7),
     (8000, 100, 0.5),
@@ -59,8 +59,8 @@ def throughput_ratio(prompt: int, output: int, cv: float) -> float:
     )
     state = solve(replica, lengths_of(traffic), NO_OBJECTIVE, 1.0)
     batch = float(state.sequences[0, 0])
-    count = int(2.6 * batch) + 60
-    seen = Referee(replica).serve(saturated(prompt, output, cv, count), warm_up=int(1.1 * batch) + 10)
+    count = int(3 * batch) + 60
+    seen = Referee(replica).serve(saturated(prompt, output, cv, count), warm_up=int(1.2 * batch) + 10)
     return float(state.requests_per_s[0, 0]) / seen.requests_per_s
 
 
