@@ -89,7 +89,7 @@ class Judgements:
         plain = {
             name: value(name, plan.id)
             for name in (field.name for field in fields(Calibration))
-            if name not in _NOT_PLAIN
+            if name not in NOT_PLAIN
         }
         calibration = Calibration(
             gemm=matrices("gemm"),
@@ -103,7 +103,7 @@ class Judgements:
         return Resolved(calibration, tuple(used.values()))
 
 
-_NOT_PLAIN = frozenset(
+NOT_PLAIN = frozenset(
     {
         "gemm",
         "moe",
@@ -123,10 +123,7 @@ def _dtypes(gpu: GpuSpec, plan: WeightPlan) -> tuple[str, ...]:
 
 
 def _holds(judgement: Judgement, scope: Mapping[str, str]) -> bool:
-    for key, wanted in judgement.scope:
-        if scope.get(key) != wanted:
-            return False
-    return True
+    return all(scope.get(key) == wanted for key, wanted in judgement.scope)
 
 
 def _narrowness(judgement: Judgement) -> int:

@@ -42,20 +42,32 @@ class FitWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Parameters in logarithms, tied to a parent or a prior, and the groups that each one moves.
+class Moved:
+    """One group's layout once as it is and once for each parameter that moves it.
 
-    `replicas(x, groups)` gives the layouts of the named groups under parameters x.
+    The first axis of the calibration's arrays is: as it is, then each of `columns` a step further.
+    """
+
+    replica: Replica
+    columns: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Parameters in logarithms, tied to a parent or a prior.
+
+    `layouts(x)` gives each group's layout under parameters x, `moved(x, step)` the same with steps of each
+    parameter. `upper` bounds x.
     """
 
     groups: Sequence[FitGroup]
-    replicas: Callable[[Vector, Sequence[int]], Sequence[Replica]]
+    layouts: Callable[[Vector], Sequence[Replica]]
+    moved: Callable[[Vector, float], Sequence[Moved]]
     start: Vector
     upper: Vector
     parent: NDArray[np.int64]
     prior: Vector
     deviation: Vector
-    moves: Sequence[Sequence[int]]
     weights: FitWeights
 
 
@@ -73,39 +85,31 @@ def log_errors(group: FitGroup, replica: Replica) -> tuple[Array, Array, Array]:
 def fit(problem: Problem, iterations: int, progress: Callable[[], None] = lambda: None) -> Vector:
     """Robust regularised least squares on the logarithms of measured over predicted.
 
-    Deterministic: the same points give the same parameters. `progress` is called once an evaluation.
+    Deterministic: the same points give the same parameters. `progress` is called once an iteration.
 
     References
     ----------
     .. [1] Triggs et al., "Bundle adjustment," 2000, section 4.3 (soft-L1 loss); Gelman et al., Bayesian Data
        Analysis, 3rd ed., chapter 5 (partial pooling towards a parent).
     """
-    every = range(len(problem.groups))
 
     def residuals(x: Vector) -> Vector:
-        progress()
-        return np.concatenate([_data(problem, x, every), _ties(problem, x)])
+        data = [
+            _residuals(problem, group, replica)[0]
+            for group, replica in zip(problem.groups, problem.layouts(x), strict=True)
+        ]
+        return np.concatenate([*data, _ties(problem, x)])
 
     def jacobian(x: Vector) -> Vector:
-        sizes = [_rows(group) for group in problem.groups]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        matrix = np.zeros((starts[-1] + len(x), len(x)))
-        base = [_data(problem, x, [index]) for index in every]
-        for column, moved in enumerate(problem.moves):
-            step = np.zeros_like(x)
-            step[column] = (
-                -DIFFERENCE_STEP if x[column] + DIFFERENCE_STEP > problem.upper[column] else DIFFERENCE_STEP
-            )
-            progress()
-            for index, replica in zip(moved, problem.replicas(x + step, moved), strict=True):
-                change = _group_residuals(problem, index, replica) - base[index]
-                matrix[starts[index] : starts[index + 1], column] = change / step[column]
-        tie = ROBUST_SCALE / problem.deviation
-        rows = starts[-1] + np.arange(len(x))
-        matrix[rows, np.arange(len(x))] = tie
-        tied = problem.parent >= 0
-        matrix[rows[tied], problem.parent[tied]] -= tie[tied]
-        return matrix
+        progress()
+        tied = _tie_slopes(problem)
+        data = []
+        for group, moved in zip(problem.groups, problem.moved(x, -DIFFERENCE_STEP), strict=True):
+            rows = _residuals(problem, group, moved.replica)
+            slopes = np.zeros((rows.shape[1], len(x)))
+            slopes[:, moved.columns] = ((rows[1:] - rows[0]) / -DIFFERENCE_STEP).T
+            data.append(slopes)
+        return np.concatenate([*data, tied])
 
     solution = least_squares(
         residuals,
@@ -120,27 +124,22 @@ def fit(problem: Problem, iterations: int, progress: Callable[[], None] = lambda
     return np.asarray(solution.x)
 
 
-def _data(problem: Problem, x: Vector, groups: Sequence[int]) -> Vector:
-    replicas = problem.replicas(x, groups)
-    return np.concatenate(
-        [_group_residuals(problem, index, replica) for index, replica in zip(groups, replicas, strict=True)]
-    )
-
-
-def _group_residuals(problem: Problem, index: int, replica: Replica) -> Vector:
-    group = problem.groups[index]
-    rate, tpot, ttft = log_errors(group, replica)
+def _residuals(problem: Problem, group: FitGroup, replica: Replica) -> Vector:
+    """Weighted log errors of a group. (rows of the calibration, 3 x points)"""
     weights = problem.weights
-    parts = ((rate, weights.rate), (tpot, weights.tpot), (ttft, weights.ttft))
-    stacked = np.concatenate([np.nan_to_num(error) * weight * group.weight for error, weight in parts])
-    return np.asarray(stacked.ravel())
-
-
-def _rows(group: FitGroup) -> int:
-    return 3 * group.weight.size
+    parts = zip(log_errors(group, replica), (weights.rate, weights.tpot, weights.ttft), strict=True)
+    return np.concatenate([np.nan_to_num(error) * weight * group.weight for error, weight in parts], axis=1)
 
 
 def _ties(problem: Problem, x: Vector) -> Vector:
     """Distance of each parameter from its parent, or from its prior, in deviations."""
     centre = np.where(problem.parent >= 0, x[problem.parent], problem.prior)
     return np.asarray(ROBUST_SCALE * (x - centre) / problem.deviation)
+
+
+def _tie_slopes(problem: Problem) -> Vector:
+    each = np.arange(len(problem.prior))
+    slopes = np.diag(ROBUST_SCALE / problem.deviation)
+    tied = problem.parent >= 0
+    slopes[each[tied], problem.parent[tied]] -= ROBUST_SCALE / problem.deviation[tied]
+    return np.asarray(slopes)

@@ -60,7 +60,7 @@ class Served:
 def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
     """Run one layout under loads."""
     limits = concurrency_limits(replica, lengths, memory_budget(replica))
-    shape = np.broadcast_shapes(offered.concurrency.shape, np.shape(lengths.output), (1, 1))
+    shape = np.broadcast_shapes(offered.concurrency.shape, *(limit.shape for limit in limits.values()))
     wide = {name: np.broadcast_to(limit, shape) for name, limit in limits.items()}
     scheduler = np.where(np.isfinite(offered.max_batch), offered.max_batch, wide["max_num_seqs"])
     wide["max_num_seqs"] = np.where(np.isnan(wide["memory"]), np.nan, scheduler)

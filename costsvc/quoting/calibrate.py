@@ -10,15 +10,15 @@ from hashlib import blake2b
 import numpy as np
 
 from costsvc.db.entries import CatalogContent, Judgement
-from costsvc.db.judgements import Judgements
+from costsvc.db.judgements import Judgements, Resolved
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.calibration import FitGroup, Problem, Vector, fit, log_errors
+from costsvc.engine.calibration import FitGroup, Moved, Problem, Vector, fit, log_errors
 from costsvc.engine.replica import Replica, compile_replica
-from costsvc.engine.specs import Calibration
 from costsvc.ingest.knobs import KnobsFile
 from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
+from costsvc.quoting.perturbed import with_steps
 from costsvc.quoting.scenario import architecture_of
 
 ITERATIONS = 6
@@ -59,31 +59,53 @@ class Fitting:
         self.knobs = knobs
         self.groups = tuple(groups)
         self.settings = tuple(expand(knobs.knobs, groups, priors))
-        self.priors = priors
         self._fixed = [j for j in catalog.content.judgements if j.name not in names(self.settings)]
         self._index = indices_by_judgement(self.settings)
         self._compiled = [_compiled(catalog, group) for group in groups]
-        self._used = self._settings_used()
 
     def problem(self) -> Problem:
-        """The least-squares problem over all groups."""
+        """The least-squares problem over all groups, beginning at the catalog's own values."""
         settings = self.settings
         prior = np.log([setting.prior for setting in settings])
         upper = np.log([setting.knob.at_most or np.inf for setting in settings])
         return Problem(
             groups=[_fit_group(group, self._sizes()) for group in self.groups],
-            replicas=self.replicas,
+            layouts=self.layouts,
+            moved=self.moved,
             start=np.minimum(self._current(prior), upper),
             upper=upper,
             parent=np.asarray([setting.parent for setting in settings]),
             prior=prior,
             deviation=np.asarray([setting.deviation for setting in settings]),
-            moves=[
-                [index for index, used in enumerate(self._used) if number in used]
-                for number in range(len(settings))
-            ],
             weights=self.knobs.weights.spec(),
         )
+
+    def layouts(self, values: Vector) -> list[Replica]:
+        """Each group's layout under some values."""
+        resolved = self._resolved(values)
+        return [
+            replace(layout, calibration=one.calibration)
+            for layout, one in zip(self._compiled, resolved, strict=True)
+        ]
+
+    def moved(self, values: Vector, step: float) -> list[Moved]:
+        """The same with a step of each value that the group uses, as arrays."""
+        found = []
+        for layout, one in zip(self._compiled, self._resolved(values), strict=True):
+            places: dict[int, list[Judgement]] = {}
+            for judgement in one.used:
+                index = self._index.get((judgement.name, judgement.scope))
+                if index is not None:
+                    places.setdefault(index, []).append(judgement)
+            calibration = with_steps(one.calibration, list(places.values()), step)
+            found.append(
+                Moved(replica=replace(layout, calibration=calibration), columns=np.asarray(list(places)))
+            )
+        return found
+
+    def _resolved(self, values: Vector) -> list[Resolved]:
+        table = Judgements([*self._fixed, *judgements_of(self.settings, values, date.min, "")])
+        return [_calibration_of(table, group) for group in self.groups]
 
     def _current(self, prior: Vector) -> Vector:
         """The catalog's own values where it has the setting, so that a second fit goes on from the first."""
@@ -93,34 +115,6 @@ class Fitting:
             if place in held:
                 start[index] = np.log(held[place])
         return np.asarray(start)
-
-    def replicas(self, values: Vector, groups: Sequence[int]) -> list[Replica]:
-        """Layouts of some groups under some values."""
-        fitted = judgements_of(self.settings, values, date.min, "")
-        table = Judgements([*self._fixed, *fitted])
-        return [
-            replace(self._compiled[index], calibration=self._calibration(table, index)) for index in groups
-        ]
-
-    def _calibration(self, table: Judgements, index: int) -> Calibration:
-        return self._resolve(table, index)[0]
-
-    def _resolve(self, table: Judgements, index: int) -> tuple[Calibration, tuple[Judgement, ...]]:
-        point = self.groups[index].point
-        layout = point.deployment
-        resolved = table.calibration(
-            point.gpu.spec, point.stack, architecture_of(point.model.spec), layout.weights, layout.kv
-        )
-        return resolved.calibration, resolved.used
-
-    def _settings_used(self) -> list[frozenset[int]]:
-        start = np.log([setting.prior for setting in self.settings])
-        table = Judgements([*self._fixed, *judgements_of(self.settings, start, date.min, "")])
-        used = []
-        for index in range(len(self.groups)):
-            keys = ((j.name, j.scope) for j in self._resolve(table, index)[1])
-            used.append(frozenset(self._index[key] for key in keys if key in self._index))
-        return used
 
     def _sizes(self) -> Mapping[tuple[str, ...], int]:
         sizes: dict[tuple[str, ...], int] = {}
@@ -159,13 +153,8 @@ def calibrate(
 
 def errors_of(fitting: Fitting, values: Vector) -> Errors:
     """Errors of all points of a fitting under some values."""
-    everything = range(len(fitting.groups))
-    replicas = fitting.replicas(values, everything)
-    found = [
-        log_errors(_fit_group(group, {}), replica)
-        for group, replica in zip(fitting.groups, replicas, strict=True)
-    ]
-    return _errors(fitting.groups, found)
+    pairs = zip(fitting.groups, fitting.layouts(values), strict=True)
+    return _errors(fitting.groups, [log_errors(_fit_group(group, {}), layout) for group, layout in pairs])
 
 
 def predicted_errors(catalog: Catalog, measurements: Sequence[Measurement]) -> Errors:
@@ -229,11 +218,16 @@ def _replicas_under(
 
 def _compiled(catalog: Catalog, group: PointGroup, table: Judgements | None = None) -> Replica:
     point = group.point
+    resolved = _calibration_of(table or catalog.judgements, group)
+    return compile_replica(point.model.spec, point.gpu.spec, resolved.calibration, [point.deployment])
+
+
+def _calibration_of(table: Judgements, group: PointGroup) -> Resolved:
+    point = group.point
     layout = point.deployment
-    resolved = (table or catalog.judgements).calibration(
+    return table.calibration(
         point.gpu.spec, point.stack, architecture_of(point.model.spec), layout.weights, layout.kv
     )
-    return compile_replica(point.model.spec, point.gpu.spec, resolved.calibration, [layout])
 
 
 def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGroup:

@@ -108,7 +108,7 @@ def judgements_of(
         measured = setting.points >= ESTIMATED_BELOW
         plain = Judgement(
             name=setting.knob.name,
-            value=float(f"{value:.4g}"),
+            value=float(value),
             unit=setting.knob.unit,
             kind="measured" if measured else "estimate",
             dated=dated,
