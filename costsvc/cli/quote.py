@@ -3,6 +3,7 @@
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
@@ -46,8 +47,9 @@ def _parameters() -> list[click.Parameter]:
         *options,
         click.Option(
             [f"--{_PROFILE}", _PROFILE],
-            type=click.File("rb"),
-            help="JSON file with a traffic profile (- for standard input), in place of --ctx and --output.",
+            metavar="ID|FILE",
+            help="A profile of the catalog or a JSON file with one (- for standard input), in place of --ctx "
+            "and --output.",
         ),
         click.Option(
             ["--format", _FORMAT],
@@ -70,10 +72,18 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
                 raise RepeatedParameter(name)
             given[name] = value[0]
         elif name == _PROFILE:
-            given[name] = from_json(value.read())
+            given[name] = _profile(value)
         else:
             given[name] = value
     return given
+
+
+def _profile(text: str) -> Any:
+    """The object in a file; a text that is no file is an id, and the catalog says so if it is none."""
+    if text == "-" or Path(text).is_file():
+        with click.open_file(text, "rb") as file:
+            return from_json(file.read())
+    return text
 
 
 def _quote(**options: Any) -> None:

@@ -21,6 +21,7 @@ from costsvc.quoting.listing.api_prices import ApiPriceFilter
 from costsvc.quoting.listing.gpus import GpuFilter
 from costsvc.quoting.listing.models import ModelFilter
 from costsvc.quoting.listing.prices import PriceFilter
+from costsvc.quoting.listing.profiles import ProfileFilter
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, TrafficProfile, parse_request
 from costsvc.quoting.what_if import WhatIfRequest
@@ -149,8 +150,12 @@ def _default(value: object) -> str:
 def _bounds(described: Mapping[str, Any]) -> str:
     """What a value may be, of the first alternative that a text can carry."""
     one = next(a for a in described.get("anyOf", [described]) if a.get("type") != "null")
+    if "oneOf" in one:
+        return "id or object"
     if "$ref" in one:
         return "object"
+    if one["type"] == "array":
+        return "list of numbers" if one["items"].get("type") == "number" else "list of objects"
     if "enum" in one:
         return ", ".join(f"`{word}`" for word in one["enum"])
     kind = {"number": "number", "integer": "whole number", "boolean": "`on` or `off`"}.get(
@@ -176,6 +181,7 @@ def _filters() -> str:
         ("/models", ModelFilter),
         ("/gpus", GpuFilter),
         ("/prices", PriceFilter),
+        ("/profiles", ProfileFilter),
         ("/api-prices", ApiPriceFilter),
     ):
         described = [f"`{name}`: {field.description}" for name, field in model.model_fields.items()]
