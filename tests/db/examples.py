@@ -16,6 +16,7 @@ from costsvc.db.entries import (
     Market,
     ModelEntry,
     Offer,
+    ProfileEntry,
     Source,
     StackEntry,
     WeightPlanEntry,
@@ -225,6 +226,16 @@ CONTENT = CatalogContent(
             kv_beside_quantised="bf16",
             without_kernel=(("fp4", "ampere"), ("fp8", "volta")),
             source_id=SHEET,
+        ),
+    ),
+    profiles=(
+        ProfileEntry(
+            id="chat",
+            name="Chat",
+            description="People who talk.",
+            traffic='{"input_tokens":900,"output_tokens":200,"turns":4.5}',
+            aliases=("assistant",),
+            fact_sources=(FactSource(field="turns", source_id=SHEET),),
         ),
     ),
 )
