@@ -23,7 +23,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("generation", "stack"),
     ("architecture", "generation", "stack"),
 )
-FEW_POINTS_WIDENING_SHARE = 1.0
+FEW_POINTS_WIDENING_SHARE = 0.4
 
 
 def bands(errors: Errors, dated: date, source_id: str) -> list[Judgement]:

@@ -21,8 +21,8 @@ from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.perturbed import with_steps
 from costsvc.quoting.scenario import architecture_of
 
-ITERATIONS = 6
-FOLD_ITERATIONS = 5
+ITERATIONS = 12
+FOLD_ITERATIONS = 8
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35

@@ -78,7 +78,7 @@ def capacity_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object
 
 def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
     model = catalog.model(required_text(row, "model"))
-    stack = stack_of(catalog, text_of(row, "engine"))
+    stack = stack_of(catalog, text_of(row, "engine"), text_of(row, "version"))
     weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     deployment = Deployment(
         tp=count_of(row, "tp") or 1,

@@ -1,7 +1,9 @@
 """What a deployment measures: one row of a table of benchmark points to its predicted rates."""
 
 import math
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -30,6 +32,8 @@ from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of
 
 SIXTEEN_BIT_BYTES = 2
 SMALLEST = 1e-9
+_RELEASE = re.compile(r"\s*v?(\d+\.\d+)")
+_VENDOR_FLOODS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,7 @@ def replica_of(catalog: Catalog, point: Point) -> Replica:
 def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row of the `predict` schema; blanks are defaults."""
     model, gpu = catalog.model(required_text(row, "model")), catalog.gpu(required_text(row, "gpu"))
-    stack = stack_of(catalog, text_of(row, "engine"))
+    stack = stack_of(catalog, text_of(row, "engine"), text_of(row, "engine_version"))
     weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     tp, pp, dp, ep = parallelism(row, model)
@@ -129,7 +133,7 @@ def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
 def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row with separate prefill and decode workers: its decode workers' layout, both pools' time."""
     model, gpu = catalog.model(required_text(row, "model_path")), catalog.gpu(required_text(row, "system"))
-    stack = stack_of(catalog, text_of(row, "backend"))
+    stack = stack_of(catalog, text_of(row, "backend"), text_of(row, "backend_version"))
     weights = catalog.weight_plan_spec(text_of(row, "precision") or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     workers = count_of(row, "decode_num_workers") or 1
@@ -156,12 +160,17 @@ def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     )
 
 
-def stack_of(catalog: Catalog, engine: str | None) -> StackEntry:
-    """The stack of a table's engine; what the catalog does not hold counts as the generic one."""
-    try:
-        return catalog.stack(engine or DEFAULT_STACK)
-    except NotInCatalog:
-        return catalog.stack(DEFAULT_STACK)
+def stack_of(catalog: Catalog, engine: str | None, version: str | None = None) -> StackEntry:
+    """The stack of a table's engine, of its version where the catalog knows that apart ("vllm 0.6").
+
+    What the catalog does not hold counts as the generic one.
+    """
+    release = _RELEASE.match(version or "")
+    spellings = [f"{engine} {release.group(1)}"] if engine and release else []
+    for spelling in (*spellings, engine or DEFAULT_STACK):
+        with suppress(NotInCatalog):
+            return catalog.stack(spelling)
+    return catalog.stack(DEFAULT_STACK)
 
 
 def cache_dtype(
@@ -200,8 +209,24 @@ def parallelism(row: Mapping[str, str], model: ModelEntry) -> tuple[int, int, in
             f"n_gpus is {gpus}, but tp x pp x dp is {tp} x {pp} x {dp}. Give numbers that agree, or leave tp blank.",
             field="n_gpus",
         )
-    moe = any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups)
-    return tp, pp, dp, _dividing(count_of(row, "ep") or 1, tp * dp) if moe else 1
+    if not any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups):
+        return tp, pp, dp, 1
+    if dp == 1 and _floods_with_attention_dp(row):
+        return 1, pp, tp, tp
+    return tp, pp, dp, _dividing(count_of(row, "ep") or 1, tp * dp)
+
+
+def _floods_with_attention_dp(row: Mapping[str, str]) -> bool:
+    """Whether a table's `tp` of a MoE model means attention data-parallel ranks.
+
+    NVIDIA measures maximum throughput of MoE models on TensorRT-LLM 1.0 and newer with attention
+    data-parallelism on and lists the ranks as tp (its performance overview, from release 1.0 on).
+    """
+    release = _RELEASE.match(text_of(row, "engine_version") or "")
+    stated = text_of(row, "ep") or text_of(row, "dp") or text_of(row, "concurrency")
+    flood = text_of(row, "mode") == "offline-maxthroughput" and not stated
+    vendor = (text_of(row, "engine") or "").casefold() in _VENDOR_FLOODS
+    return flood and vendor and release is not None and float(release.group(1)) >= 1.0
 
 
 def _dividing(wanted: int, ranks: int) -> int:
