@@ -34,6 +34,7 @@ from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.settings import Settings
+from costsvc.web import pages
 
 ROUTES = (
     quote.get_quote,
@@ -66,6 +67,10 @@ ROUTES = (
     api_prices.get_api_price,
     health.get_health,
     health.get_readiness,
+    pages.get_explorer,
+    pages.get_launch,
+    pages.get_catalog,
+    pages.get_asset,
     docs.get_problems,
     docs.get_problem,
 )

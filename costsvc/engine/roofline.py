@@ -17,21 +17,21 @@ FLOP_PER_PARAMETER: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
-    """One step of one accelerator. [FLOP], [B], [s]"""
+    """One step of one accelerator: what it reaches, what it moves, how long it takes. [FLOP/s], [B], [s]"""
 
-    flops: float
+    flops_per_s: float
     moved_bytes: float
     step_s: float
+
+    @property
+    def flops(self) -> float:
+        """What it computes. [FLOP]"""
+        return self.flops_per_s * self.step_s
 
     @property
     def flop_per_byte(self) -> float:
         """Arithmetic intensity. [FLOP/B]"""
         return self.flops / self.moved_bytes
-
-    @property
-    def flops_per_s(self) -> float:
-        """What it reaches. [FLOP/s]"""
-        return self.flops / self.step_s
 
 
 def decode_work(replica: Replica, lengths: Lengths, state: SteadyState) -> StepWork:
@@ -64,7 +64,7 @@ def _work(replica: Replica, batch: Batch) -> StepWork:
     attention_flops, attention_bytes = _attention(replica, batch)
     step_s = np.asarray(step_time(replica, batch).total_s) / replica.pp
     return StepWork(
-        flops=_first(flops + attention_flops),
+        flops_per_s=_first((flops + attention_flops) / step_s),
         moved_bytes=_first(moved + attention_bytes),
         step_s=_first(step_s),
     )
