@@ -186,7 +186,7 @@ class DtypeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileEntry:
-    """A traffic profile. `traffic` is its fields as canonical JSON: a document, because profiles differ in kind."""
+    """A traffic profile. `traffic` is its fields as canonical JSON, because profiles differ in kind."""
 
     id: str
     name: str

@@ -117,6 +117,7 @@ def meet(
     objectives: Objectives,
     utilization_share: float,
     sharing: Sharing,
+    *,
     tiers: tuple[Tier, ...] = (),
 ) -> Meeting:
     """How long blocks stay: a wide range of times first, then a narrow one around the crossing."""
@@ -127,7 +128,7 @@ def meet(
 
     def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
         """The two times between which what is held outgrows the room, and what holds in between."""
-        at = _lengths_at(replica, lengths, sharing, kept_s, rate, residence_s)
+        at = _lengths_at(replica, lengths, sharing, kept_s, rate=rate, residence_s=residence_s)
         state = solve(replica, at, objectives, utilization_share)
         rate = _rate(replica, state, utilization_share)
         residence_s = _residence_s(replica, at, state, utilization_share)
@@ -156,6 +157,7 @@ def prefix_state(
     objectives: Objectives,
     utilization_share: float,
     sharing: Sharing,
+    *,
     meeting: Meeting,
     tiers: tuple[Tier, ...] = (),
 ) -> PrefixState:
@@ -166,7 +168,7 @@ def prefix_state(
     kept_s, rate, residence_s = (
         float(part[0, 0]) for part in (meeting.kept_s, meeting.requests_per_s, meeting.residence_s)
     )
-    at = _lengths_at(replica, lengths, sharing, meeting.kept_s[0], rate, residence_s)
+    at = _lengths_at(replica, lengths, sharing, meeting.kept_s[0], rate=rate, residence_s=residence_s)
     state = solve(replica, at, objectives, utilization_share)
     token_bytes = _token_bytes(replica, lengths)
     hits, prompt = float(np.ravel(at.cached)[0]), float(np.ravel(at.prompt)[0])
@@ -208,7 +210,7 @@ def prefix_state(
 
 
 def _lengths_at(
-    replica: Replica, lengths: Lengths, sharing: Sharing, kept_s: Array, rate: Floats, residence_s: Floats
+    replica: Replica, lengths: Lengths, sharing: Sharing, kept_s: Array, *, rate: Floats, residence_s: Floats
 ) -> Lengths:
     """Lengths with what is found if blocks stay that long; half a block of each find is lost on average."""
     prompt = lengths.prompt

@@ -204,7 +204,7 @@ def found_tokens(
     r"""Mean tokens of a prompt that are still held, and the part of them that many requests share.
 
     A conversation of n requests holds its pieces for :math:`L = T + (n-1) E\min(\tau, T) + n R`: while it
-    runs, between its requests and after them. A piece that conversations choose with probability q is there with
+    runs, between its requests and after them. A piece that they choose with probability q is there with
     probability :math:`1 - e^{-(\lambda/n) q L}` (Che's approximation; conversations are Poisson). A
     conversation finds all it sent before if its pause was shorter than :math:`T`.
 

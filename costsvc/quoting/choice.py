@@ -118,11 +118,17 @@ def _best(
         prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
         sharing = compile_sharing(scenario.sharing, prompt, output)
         together = _compiled(scenario, finalists, calibration)
-        met = meet(together, lengths, objectives, utilization, sharing, scenario.load.tiers)
+        met = meet(together, lengths, objectives, utilization, sharing, tiers=scenario.load.tiers)
         best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
         replica = _compiled(scenario, [finalists[best]], calibration)
         prefix = prefix_state(
-            replica, lengths, objectives, utilization, sharing, met.of(best), scenario.load.tiers
+            replica,
+            lengths,
+            objectives,
+            utilization,
+            sharing,
+            meeting=met.of(best),
+            tiers=scenario.load.tiers,
         )
         state, lengths = prefix.state, prefix.lengths
     return Choice(

@@ -121,7 +121,7 @@ def solved(gpu: str, profile: SharingProfile, kv: str = "bf16") -> PrefixState:
     replica, lengths = served("llama-3.1-8b", gpu, kv=kv), lengths_of(requests(4_000, 400))
     sharing = compile_sharing(profile, 4_000, 400)
     meeting = meet(replica, lengths, OBJECTIVES, 0.8, sharing)
-    return prefix_state(replica, lengths, OBJECTIVES, 0.8, sharing, meeting)
+    return prefix_state(replica, lengths, OBJECTIVES, 0.8, sharing, meeting=meeting)
 
 
 def test_hits_rise_with_memory() -> None:
