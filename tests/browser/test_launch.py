@@ -1,0 +1,78 @@
+"""The launch check and the catalog in a real browser."""
+
+import json
+import re
+from collections.abc import Callable
+from urllib.request import urlopen
+
+import pytest
+
+from tests.browser.conftest import Visit
+
+Enter = Callable[..., Visit]
+FEATURE = "?model=llama-3.1-8b&gpu=h100-sxm&ctx=65536&users=500"
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_the_report_says_what_the_service_says(visit: Enter, address: str, size: str) -> None:
+    window = visit(size)
+    window.open(f"/launch{FEATURE}")
+    window.answered()
+    with urlopen(f"{address}/launch-check{FEATURE}") as response:  # noqa: S310 - the service of this test
+        answer = json.load(response)
+    assert window.text("#verdict") == answer["verdict"]["sentence"]
+    assert window.page.locator("#levers tbody tr").count() == len(answer["levers"])
+    assert window.page.locator("#cliffs tbody tr").count() == len(answer["cliffs"])
+    assert window.page.locator("#curve svg").count() > 0
+    assert window.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert window.violations() == []
+    assert window.complaints == []
+    assert window.elsewhere == []
+
+
+def test_the_report_prints_on_one_page(visit: Enter) -> None:
+    window = visit()
+    window.open(f"/launch{FEATURE}")
+    window.answered()
+    pages = re.findall(rb"/Type\s*/Page\b(?!s)", window.page.pdf(format="A4"))
+    assert len(pages) == 1
+
+
+def test_what_does_not_fit_is_said_and_nothing_is_made_up(visit: Enter) -> None:
+    window = visit()
+    window.open("/launch?model=llama-3-8b&gpu=h100-sxm&ctx=900000&users=5")
+    assert "8,192" in window.text("#verdict")
+    assert not window.page.locator("#sides").is_visible()
+    window.asked("users", "")
+    assert "users or rps" in window.text("#problem")
+    assert window.complaints == [] or all("status of 400" in said for said in window.complaints)
+
+
+def test_the_explorer_leads_to_a_check_of_its_quote(visit: Enter) -> None:
+    window = visit()
+    window.open("/?model=llama-3.1-8b&gpu=h100-sxm&ctx=16384")
+    window.page.click("#to-launch")
+    window.settle()
+    assert "16,384 tokens" in window.text("#verdict")
+
+
+def test_the_catalog_is_searched_and_an_entry_shows_its_sources_and_history(visit: Enter) -> None:
+    window = visit()
+    window.open("/catalog")
+    window.asked("q", "gb200")
+    assert 0 < window.page.locator("#gpu-list tbody tr").count() < 5
+    assert window.violations() == []
+    window.open("/catalog?gpu=h100-sxm")
+    assert window.page.locator("#history svg path, #history svg circle").count() > 2
+    assert "memory_gib" in window.text("#entry")
+    assert window.violations() == []
+    window.open("/catalog?model=llama-3.1-70b")
+    assert "max_context_tokens" in window.text("#entry")
+    assert window.page.locator("a[href^='/?model=llama-3.1-70b']").count() == 1
+    assert window.complaints == []
+
+
+def test_an_unknown_entry_gets_the_services_sentence(visit: Enter) -> None:
+    window = visit()
+    window.open("/catalog?gpu=h101")
+    assert "h100" in window.text("#problem")
