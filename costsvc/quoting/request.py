@@ -43,8 +43,7 @@ MAX_GPUS = 4096
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Width = Annotated[int, Field(ge=1, le=MAX_GPUS)]
 CacheSize = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-# The two forms of a profile; braces keep their names out of what users read.
-_BY_ID, _IN_FULL = "{id}", "{profile}"
+_BY_ID, _IN_FULL = "{id}", "{profile}"  # braces keep their names out of what users read
 Profile = Annotated[
     Annotated[Text, Tag(_BY_ID)] | Annotated[TrafficProfile, Tag(_IN_FULL)],
     Discriminator(lambda given: _BY_ID if isinstance(given, str) else _IN_FULL),
