@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench format lock clean
+.PHONY: help setup serve test lint check bench format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -53,6 +53,9 @@ lock: ## Resolve both lock files anew, keeping pins that still fit (ARGS=--upgra
 		--no-emit-index-url --no-header --group build $(ARGS) "$$@" pyproject.toml; } && \
 	resolve -o requirements.lock && \
 	resolve --group dev -c requirements.lock -o requirements-dev.lock
+
+pictures: $(DEV) ## Take the pictures of the README anew (needs chromium)
+	@$(BIN)/python -m tests.browser.pictures
 
 clean: ## Remove .venv, caches and build results (never a database)
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

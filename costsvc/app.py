@@ -70,6 +70,7 @@ ROUTES = (
     pages.get_explorer,
     pages.get_launch,
     pages.get_catalog,
+    pages.get_accuracy,
     pages.get_asset,
     docs.get_problems,
     docs.get_problem,

@@ -90,6 +90,12 @@ def get_catalog(request: Request[Any, Any, Any]) -> Response[bytes]:
     return _sent(request, "catalog.html")
 
 
+@route("/accuracy", http_method=_READ, sync_to_thread=False, include_in_schema=False)
+def get_accuracy(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """Errors on published measurements, by regime."""
+    return _sent(request, "accuracy.html")
+
+
 @route("/assets/{path:path}", http_method=_READ, sync_to_thread=False, include_in_schema=False)
 def get_asset(request: Request[Any, Any, Any], path: FromPath[str]) -> Response[bytes]:
     """What the pages load."""

@@ -5,7 +5,7 @@ import pytest
 from costsvc.web.pages import POLICY
 from tests.api.conftest import Client
 
-SENT = ("/", "/launch", "/catalog", "/assets/explorer.js", "/assets/vendor/d3.min.js")
+SENT = ("/", "/launch", "/catalog", "/accuracy", "/assets/explorer.js", "/assets/vendor/d3.min.js")
 
 
 @pytest.mark.parametrize("url", SENT)

@@ -6,45 +6,26 @@
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from costsvc.app import create_app
-from costsvc.cli.serve import prepare
-from tests.api.conftest import TODAY, settings_for
+from tests.browser.service import AT_REST, PATIENCE_S, serving
 
-PATIENCE_S: Final = 30
 VENDOR: Final = Path(__file__).parent / "vendor"
 SIZES: Final = {"desktop": (1280, 900), "phone": (390, 844)}
-AT_REST: Final = "() => document.body.getAttribute('aria-busy') === 'false'"
 ANSWERED: Final = "() => document.querySelector('[data-asked]')?.dataset.asked === location.search"
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the service listens."""
-    settings = settings_for(tmp_path_factory.mktemp("browser") / "costsvc.db")
-    prepare(settings)
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(settings, today=lambda: TODAY), port=0, log_config=None, access_log=False)
-    )
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + PATIENCE_S
-    while not server.started and time.monotonic() < deadline:
-        time.sleep(0.02)
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join(PATIENCE_S)
+    with serving(tmp_path_factory.mktemp("browser") / "costsvc.db") as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

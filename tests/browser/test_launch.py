@@ -72,6 +72,19 @@ def test_the_catalog_is_searched_and_an_entry_shows_its_sources_and_history(visi
     assert window.complaints == []
 
 
+def test_the_accuracy_page_says_what_the_service_says(visit: Enter, address: str) -> None:
+    window = visit()
+    window.open("/accuracy")
+    with urlopen(f"{address}/validation") as response:  # noqa: S310 - the service of this test
+        figures = json.load(response)
+    assert f"{figures['points']:,} points" in window.text("#bands")
+    assert window.page.locator("#held-out tbody tr").count() == len(figures["held_out"])
+    for kind in figures["held_out_regimes"]:
+        assert window.page.locator(f"#by-{kind} svg[role=img]").count() == 1
+    assert window.violations() == []
+    assert window.complaints == []
+
+
 def test_an_unknown_entry_gets_the_services_sentence(visit: Enter) -> None:
     window = visit()
     window.open("/catalog?gpu=h101")
