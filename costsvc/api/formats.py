@@ -131,7 +131,9 @@ class Presentation:
     given: Mapping[str, str]
 
     def rendered(self, answer: object) -> bytes:
-        """The answer in the format that was asked for."""
+        """The answer in the format that was asked for; what is bytes is in it already."""
+        if isinstance(answer, bytes):
+            return answer
         return self.format.render(answer, self.view, self.field)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from typing import Any, Final
 
 from litestar import Request, Response, post, route
@@ -22,6 +23,7 @@ from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.grid import grid_of, is_grid
@@ -35,6 +37,7 @@ _PROFILE: Final = "profile"
 _BY_PROFILE: Final = (
     (_PROFILE, "A traffic profile of /profiles, by id or alias, in place of ctx and output."),
 )
+_KEPT_WORKBOOKS: Final = 8
 # Shorter silences of the database change nothing that a reader should know.
 _STALE_AFTER_S = 60.0
 
@@ -72,6 +75,8 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
     wanted = parse_request(given)
     today = service.today()
     ground = await _ground(service.snapshots, wanted)
+    if shown.format is FORMATS["xlsx"]:
+        return await sync_to_thread(_audit, request, ground, shown, wanted, today)
     return answer(
         request,
         ground.catalog,
@@ -81,6 +86,30 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         variant="stale" if ground.is_stale else "",
         compute=lambda: ground.quote(wanted, today),
     )
+
+
+def _audit(
+    request: Request[Any, Any, Any],
+    ground: "_Ground",
+    shown: Presentation,
+    wanted: QuoteRequest,
+    today: date,
+) -> Response[bytes]:
+    """The quote as a workbook of live formulas."""
+    return answer(
+        request,
+        ground.catalog,
+        day=wanted.as_of or today,
+        given=shown.given,
+        shown=shown,
+        compute=lambda: _workbook(ground.catalog, wanted.model_dump_json(exclude_unset=True), today),
+    )
+
+
+# To open one, LibreOffice asks for its head several times before it asks for the whole.
+@lru_cache(maxsize=_KEPT_WORKBOOKS)
+def _workbook(catalog: Catalog, wanted: str, today: date) -> bytes:
+    return quote_workbook(catalog, QuoteRequest.model_validate_json(wanted), today)
 
 
 def _grid(request: Request[Any, Any, Any], service: Service, shown: Presentation) -> Response[bytes]:

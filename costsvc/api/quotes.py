@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -28,10 +29,12 @@ from costsvc.api.rendering import given_in_query
 from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
 from costsvc.db.quotes import StoredQuote
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.comparing import compare_quotes
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import parse_filter, refuse_unknown
-from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.stored import StoredFilter, listed_quote, search_of, store_quote, stored_table
 from costsvc.quoting.tables.as_text import FIELDS, value_of
 from costsvc.quoting.tables.table import Table, texts
@@ -98,7 +101,7 @@ async def post_quotes(
             owner=_owner(key),
             idempotency_key=once,
             today=service.today(),
-            written=_written,
+            written=lambda kept: _written(kept, catalog, service.today()),
         )
         return service.quotes.content(stored.id, "json", stored.owner)
 
@@ -180,9 +183,10 @@ async def get_difference(
     return Response(to_json(explained), media_type="application/json", headers=_NOT_KEPT)
 
 
-def _written(kept: Mapping[str, Any]) -> dict[str, bytes]:
+def _written(kept: Mapping[str, Any], catalog: Catalog, today: date) -> dict[str, bytes]:
     """What is kept, in every format but single values, which are read out of it."""
-    return {suffix: one.render(kept, _ONE, None) for suffix, one in FORMATS.items() if suffix != _TXT}
+    rendered = {one: FORMATS[one].render(kept, _ONE, None) for one in ("json", "csv", "xml")}
+    return {**rendered, "xlsx": quote_workbook(catalog, parse_request(kept["asked"]), today)}
 
 
 def _content(service: Service, id: str, key: ApiKey, shown: Presentation) -> bytes:

@@ -243,6 +243,23 @@ def test_an_error_as_text_fits_one_cell_of_a_table(quick: Client) -> None:
     assert str(said).startswith("#ERROR No model")
 
 
+def test_the_workbook_of_one_quote_computes_its_prices(quick: Client) -> None:
+    content = quick.get(f"/quote.xlsx?{ASKED}").content
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    assert book.sheetnames[:5] == ["Quote", "Inputs", "Terms", "Attribution", "Points"]
+    assert str(book["Quote"]["B5"].value).startswith("=raw_input*")
+    shown = openpyxl.load_workbook(io.BytesIO(content), data_only=True)["Quote"]
+    answer = quick.get(f"/quote?{ASKED}").json()
+    assert shown["B5"].value == pytest.approx(float(answer["prices"]["input"]["usd_per_mtok"]), rel=1e-8)
+    assert {shown.cell(row, 6).value for row in range(5, 30)} <= {True, None}
+
+
+@pytest.mark.parametrize("more", ["&attribution=step", "&kv_cache=off&slo=batch"])
+def test_a_quote_without_a_marginal_attribution_is_a_row_in_its_workbook(quick: Client, more: str) -> None:
+    head, row = cells(quick.get(f"/quote.xlsx?model=llama-3-70b&gpu=h100&ctx=512{more}").content)
+    assert dict(zip(map(str, head), row, strict=True))["model"] == "llama-3-70b"
+
+
 HOSTILE = ("=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\N{FULLWIDTH EQUALS SIGN}1")
 
 

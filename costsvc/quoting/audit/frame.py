@@ -1,0 +1,86 @@
+"""What the sheets of a workbook share: formats, names, and how a formula with its value is written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from xlsxwriter.utility import xl_col_to_name
+from xlsxwriter.workbook import Workbook
+from xlsxwriter.worksheet import Worksheet
+
+from costsvc.engine.uncertainty import ErrorBand
+from costsvc.quoting.audit.live import Live
+from costsvc.quoting.audit.plan import Plan
+
+SHEETS: Final = ("Quote", "Inputs", "Terms", "Attribution", "Points", "Sensitivity", "Band", "Sources")
+
+
+class PlainSheet(Worksheet):  # type: ignore[misc]
+    """A worksheet whose formulas use no function newer than 2007.
+
+    The library looks for some hundred newer ones in each formula, which takes most of the time of a workbook
+    of tens of thousands.
+    """
+
+    def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
+        return formula.removeprefix("=")
+
+
+@dataclass(slots=True)
+class Frame:
+    """A workbook in the making."""
+
+    book: Workbook
+    answer: Mapping[str, Any]
+    live: Live
+    plan: Plan
+    band: ErrorBand
+    formats: dict[str, Any] = field(default_factory=dict)
+    sheets: dict[str, Worksheet] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        add = self.book.add_format
+        self.formats = {
+            "head": add({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"}),
+            "title": add({"bold": True, "font_size": 14}),
+            "live": add({"bg_color": "#FFF2CC", "border": 1}),
+            "money": add({"num_format": "0.000000"}),
+            "price": add({"num_format": "0.0000", "bold": True}),
+            "whole": add({"num_format": "#,##0"}),
+            "number": add({"num_format": "0.000000E+00"}),
+            "wrap": add({"text_wrap": True, "valign": "top"}),
+            "unit": add({"indent": 1}),
+            "plain": add({}),
+        }
+        self.sheets = {name: self.book.add_worksheet(name, worksheet_class=PlainSheet) for name in SHEETS}
+        for sheet in self.sheets.values():
+            sheet.set_landscape()
+            sheet.fit_to_pages(1, 0)
+
+    def define(self, name: str, sheet: str, row: int, column: int) -> None:
+        """Name a cell, counted from 0."""
+        self.book.define_name(name, f"={sheet}!${xl_col_to_name(column)}${row + 1}")
+
+    def formula(self, sheet: str, at: tuple[int, int], text: str, value: Any, form: str = "plain") -> None:
+        """A formula and what it shows before anybody recalculates it."""
+        self.sheets[sheet].write_formula(*at, f"={text}", self.formats[form], value)
+
+    def head(self, sheet: str, row: int, names: Sequence[str], widths: Sequence[float]) -> None:
+        """A line of column names."""
+        for column, (name, width) in enumerate(zip(names, widths, strict=True)):
+            self.sheets[sheet].write_string(row, column, name, self.formats["head"])
+            self.sheets[sheet].set_column(column, column, width)
+
+    def cost_of(self, label: str) -> tuple[str, float]:
+        """Where a point's cost stands, and the cost. [accelerator-second]"""
+        row = self.plan.sheet.result_row[label]
+        return self.reference(label, "cost_gpu_s"), self.plan.sheet.rows[row]["cost_gpu_s"]
+
+    def reference(self, label: str, column: str) -> str:
+        """A column of a point's last row."""
+        letter = xl_col_to_name(self.plan.sheet.columns.index(column))
+        return f"Points!${letter}${self.plan.sheet.result_row[label] + 2}"
+
+    def value(self, label: str, column: str) -> float:
+        """The value there."""
+        return float(self.plan.sheet.rows[self.plan.sheet.result_row[label]][column])

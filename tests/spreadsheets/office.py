@@ -1,0 +1,92 @@
+"""Drives a running LibreOffice: reads actions as JSON from standard input, answers as JSON.
+
+Run by the Python that LibreOffice's bridge is installed for, which is the system's, so nothing of this
+project is imported. The one argument is the port.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import uno  # type: ignore[import-not-found]
+from com.sun.star.beans import PropertyValue  # type: ignore[import-not-found]
+
+PATIENCE_S = 60
+
+
+def hidden() -> Any:
+    value = PropertyValue()
+    value.Name, value.Value = "Hidden", True
+    return value
+
+
+def desktop(port: str) -> Any:
+    here = uno.getComponentContext()
+    resolver = here.ServiceManager.createInstanceWithContext("com.sun.star.bridge.UnoUrlResolver", here)
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            there = resolver.resolve(f"uno:socket,host=127.0.0.1,port={port};urp;StarOffice.ComponentContext")
+            return there.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", there)
+        except Exception:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+
+
+def cell_of(sheet: Any, row: int, column: int) -> dict[str, Any]:
+    cell = sheet.getCellByPosition(column, row)
+    return {
+        "text": cell.String,
+        "value": cell.Value,
+        "type": cell.Type.value,
+        "formula": cell.Formula,
+        "error": cell.getError(),
+    }
+
+
+def table_of(document: Any, name: str, columns: int) -> list[list[dict[str, Any]]]:
+    """The filled rows of a sheet, or of the first where the name is blank."""
+    sheet = document.Sheets.getByName(name) if name else document.Sheets.getByIndex(0)
+    rows: list[list[dict[str, Any]]] = []
+    while sheet.getCellByPosition(0, len(rows)).String or len(rows) < 4:
+        rows.append([cell_of(sheet, len(rows), column) for column in range(columns)])
+    return rows
+
+
+def set_input(document: Any, name: str, value: float) -> None:
+    sheet = document.Sheets.getByName("Inputs")
+    row = 0
+    while sheet.getCellByPosition(0, row).String != name:
+        row += 1
+        if not sheet.getCellByPosition(0, row).String:
+            raise KeyError(name)
+    sheet.getCellByPosition(1, row).Value = value
+
+
+def act(office: Any, action: dict[str, Any]) -> Any:
+    """One document: opened or new, changed, recalculated, read."""
+    document = office.loadComponentFromURL(action["open"], "_blank", 0, (hidden(),))
+    if document is None:
+        return None
+    try:
+        if "formulas" in action:
+            sheet = document.Sheets.getByIndex(0)
+            for row, formula in enumerate(action["formulas"]):
+                sheet.getCellByPosition(0, row).Formula = formula
+            return [cell_of(sheet, row, 0) for row in range(len(action["formulas"]))]
+        answers = []
+        for changes in action.get("changes", [{}]):
+            for name, value in changes.items():
+                set_input(document, name, value)
+            document.calculateAll()
+            answers.append(table_of(document, action["sheet"], action["columns"]))
+        return answers
+    finally:
+        document.close(True)
+
+
+if __name__ == "__main__":
+    bridge = desktop(sys.argv[1])
+    json.dump([act(bridge, action) for action in json.load(sys.stdin)], sys.stdout)
