@@ -28,9 +28,9 @@ def test_a_quote_is_a_table_that_names_prices_deployment_and_gpu_price(process: 
 def test_the_formats_give_the_same_numbers(run: Run) -> None:
     answer = json.loads(run(*QUOTE, "--format", "json").stdout)
     (row,) = csv.DictReader(io.StringIO(run(*QUOTE, "--format", "csv").stdout))
-    assert row["output_per_mtok"] == answer["prices"]["output"]["usd_per_mtok"]
+    assert row["output_usd_per_mtok"] == answer["prices"]["output"]["usd_per_mtok"]
     assert row["gpus"] == str(answer["deployment"]["gpus"])
-    assert Decimal(row["output_per_mtok_low"]) < Decimal(row["output_per_mtok"])
+    assert Decimal(row["output_low_usd_per_mtok"]) < Decimal(row["output_usd_per_mtok"])
 
 
 def test_every_parameter_of_the_service_is_an_option() -> None:
