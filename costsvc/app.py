@@ -22,6 +22,7 @@ from costsvc.api import (
     profiles,
     quote,
     quotes,
+    template,
     traces,
 )
 from costsvc.api.bodies import MAX_BODY_BYTES
@@ -41,6 +42,7 @@ ROUTES = (
     quote.post_quote,
     quotes.post_quotes,
     batch.post_batch,
+    template.get_template,
     quotes.get_quotes,
     quotes.get_stored_quote,
     quotes.get_difference,

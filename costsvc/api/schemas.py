@@ -198,6 +198,7 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
             }
         ),
     ),
+    "Template": ("A workbook.", {}),
     "Batch": ("A row per quote.", _object({"items": _OBJECTS})),
     "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
     "Explained": (

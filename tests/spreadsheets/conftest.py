@@ -18,6 +18,9 @@ from costsvc.app import create_app
 from costsvc.cli.serve import prepare
 from tests.api.conftest import TODAY, settings_for
 
+# It is for another Python, and has no doctests.
+collect_ignore = ["office.py"]
+
 SYSTEM_PYTHON = "/usr/bin/python3"
 OFFICE = Path(__file__).with_name("office.py")
 PATIENCE_S = 60

@@ -73,6 +73,8 @@ def act(office: Any, action: dict[str, Any]) -> Any:
     try:
         if "formulas" in action:
             sheet = document.Sheets.getByIndex(0)
+            for place, text in action.get("cells", {}).items():
+                sheet.getCellRangeByName(place).Formula = text
             for row, formula in enumerate(action["formulas"]):
                 sheet.getCellByPosition(0, row).Formula = formula
             return [cell_of(sheet, row, 0) for row in range(len(action["formulas"]))]
