@@ -65,6 +65,23 @@ def test_what_is_typed_is_in_the_address_and_back_and_forward_work(visit: Enter)
     assert window.number("#price-output") == second
 
 
+def test_a_link_keeps_parameters_that_have_no_field(visit: Enter, address: str) -> None:
+    window = visit()
+    window.open(f"/{QUOTE}&utilization=0.5")
+    half = fetched(address, f"/quote{QUOTE}&utilization=0.5")["prices"]["output"]["usd_per_mtok"]
+    assert window.number("#price-output") == pytest.approx(float(half), rel=1e-3)
+    window.asked("output", "256")
+    assert "utilization=0.5" in window.page.url
+
+
+def test_a_profile_stands_in_place_of_context_and_output(visit: Enter, address: str) -> None:
+    window = visit()
+    window.open("/?model=llama-3.1-70b&gpu=h100-sxm&profile=chat")
+    price = fetched(address, "/quote?model=llama-3.1-70b&gpu=h100-sxm&profile=chat")["prices"]["output"]
+    assert window.number("#price-output") == pytest.approx(float(price["usd_per_mtok"]), rel=1e-3)
+    assert "says its own lengths" in window.text("#curve")
+
+
 def test_the_slider_moves_by_keyboard_and_the_price_follows(visit: Enter) -> None:
     window = visit()
     window.open(f"/{QUOTE}")

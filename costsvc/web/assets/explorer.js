@@ -203,7 +203,8 @@ async function start() {
     "#copy-formula": () => `=VALUE(WEBSERVICE("${quoteAddress("/quote.txt", { field: "output" })}"))`,
   };
   for (const [id, text] of Object.entries(copies)) $(id).addEventListener("click", (event) => copy(text(), event.target));
-  const [models, gpus] = await Promise.all([ask("/models"), ask("/gpus")]);
+  const [models, gpus, profiles] = await Promise.all([ask("/models"), ask("/gpus"), ask("/profiles")]);
+  options($("#profiles"), profiles.items);
   options($("#models"), models.items);
   options($("#gpus"), gpus.items);
 }

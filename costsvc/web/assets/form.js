@@ -4,8 +4,13 @@ import { $ } from "./elements.js";
 
 const form = () => $("form.asked");
 
+// Parameters of the address that have no field here, such as a region, stay as they are.
+function others() {
+  return [...new URLSearchParams(location.search)].filter(([name]) => !form().elements.namedItem(name));
+}
+
 export function asked() {
-  const given = {};
+  const given = Object.fromEntries(others());
   for (const [name, value] of new FormData(form())) {
     const text = String(value).trim();
     if (text) given[name] = text;

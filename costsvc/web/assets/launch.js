@@ -110,7 +110,8 @@ async function start() {
   const link = () => `?${new URLSearchParams(asked())}`;
   $("#copy-link").addEventListener("click", (event) => copy(`${location.origin}/launch${link()}`, event.target));
   $("#copy-curl").addEventListener("click", (event) => copy(`curl '${location.origin}/launch-check${link()}'`, event.target));
-  const [models, gpus] = await Promise.all([ask("/models"), ask("/gpus")]);
+  const [models, gpus, profiles] = await Promise.all([ask("/models"), ask("/gpus"), ask("/profiles")]);
+  options($("#profiles"), profiles.items);
   options($("#models"), models.items);
   options($("#gpus"), [{ id: "any", name: "the cheapest" }, ...gpus.items]);
 }
