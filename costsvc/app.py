@@ -24,6 +24,7 @@ from costsvc.api import (
     quotes,
     template,
     traces,
+    validation,
 )
 from costsvc.api.bodies import MAX_BODY_BYTES
 from costsvc.api.headers import add_headers
@@ -34,6 +35,8 @@ from costsvc.db.keys import KeyRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.ingest.files import catalog_root
+from costsvc.quoting.validation import read_validation
 from costsvc.settings import Settings
 from costsvc.web import pages
 
@@ -50,13 +53,13 @@ ROUTES = (
     comparisons.get_frontier,
     comparisons.get_curve,
     comparisons.get_what_if,
+    comparisons.get_roofline,
     comparisons.get_launch_check,
     comparisons.post_launch_check,
     models.get_models,
     models.get_model,
     gpus.get_gpus,
     gpus.get_gpu,
-    comparisons.get_roofline,
     prices.get_prices,
     prices.get_price,
     posting.post_offer,
@@ -67,6 +70,7 @@ ROUTES = (
     traces.post_trace,
     api_prices.get_api_prices,
     api_prices.get_api_price,
+    validation.get_validation,
     health.get_health,
     health.get_readiness,
     pages.get_explorer,
@@ -95,7 +99,14 @@ def create_app(settings: Settings | None = None, today: Callable[[], date] = utc
     )
     repository = CatalogRepository(engine)
     snapshots = SnapshotStore(repository, poll_s=settings.poll_s)
-    service = Service(snapshots, repository, KeyRepository(engine), QuoteRepository(engine), today, None)
+    service = Service(
+        snapshots,
+        repository,
+        KeyRepository(engine),
+        QuoteRepository(engine),
+        today,
+        read_validation(catalog_root(settings.catalog_dir)),
+    )
     return Litestar(
         route_handlers=ROUTES,
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
