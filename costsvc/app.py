@@ -11,6 +11,7 @@ from litestar.di import Provide
 from costsvc.api import (
     api_prices,
     batch,
+    budget,
     comparisons,
     docs,
     gpus,
@@ -45,6 +46,7 @@ ROUTES = (
     quote.post_quote,
     quotes.post_quotes,
     batch.post_batch,
+    budget.post_budget,
     template.get_template,
     quotes.get_quotes,
     quotes.get_stored_quote,

@@ -199,6 +199,7 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
         ),
     ),
     "Template": ("A workbook.", {}),
+    "Budget": ("A row per use and month, and totals.", _object({"items": _OBJECTS})),
     "Batch": ("A row per quote.", _object({"items": _OBJECTS})),
     "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
     "Explained": (

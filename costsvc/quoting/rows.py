@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand
+from costsvc.engine.units import SECONDS_PER_HOUR
 from costsvc.errors import CostsvcError, InvalidRequest
 from costsvc.quoting.answer import grounds, prices, state
-from costsvc.quoting.answer.plain import Section
+from costsvc.quoting.answer.plain import Section, number
 from costsvc.quoting.bill import Bill, bill_of, repriced
 from costsvc.quoting.choice import Choice, choose
 from costsvc.quoting.flat import ERROR, quote_row
 from costsvc.quoting.gpu_price import UNIT_PRICE, GpuPrice, price_of
+from costsvc.quoting.money import money
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.scenario import Scenario, resolve
@@ -136,12 +138,23 @@ class RowMaker:
         return _Solved(scenario, choice, bill, band, quote_row(answer))
 
 
+def _cost(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill) -> Section:
+    """Of the section of that name what a row shows: the votes behind a price would be most of the work."""
+    return {
+        "request_usd": money(bill.request_usd),
+        "utilization": number(scenario.utilization_share),
+        "margin": number(scenario.request.margin),
+        "replica_usd_per_hour": money(choice.deployment.gpus * bill.gpu_second_usd * SECONDS_PER_HOUR),
+        "gpu_price": {"usd_per_gpu_hour": money(price.usd_per_gpu_hour)},
+    }
+
+
 def _money_sections(
     scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill, band: ErrorBand
 ) -> Section:
     return {
         "as_of": scenario.as_of.isoformat(),
-        "cost": prices.cost_section(scenario, choice, price, bill),
+        "cost": _cost(scenario, choice, price, bill),
         "prices": prices.prices_section(scenario, choice, bill, band),
     }
 

@@ -7,6 +7,7 @@ A number has a point, no exponent and never exactly three decimals: where the co
 import re
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["text", "number", "day", "flag"]
@@ -72,6 +73,8 @@ def cell(value: object) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+# Most cells of a table repeat those above them. Typed, because 1, 1.0 and true are written differently.
+@lru_cache(maxsize=8192, typed=True)
 def written(value: object, kind: Kind) -> str:
     """The same, knowing what the column holds: texts are made harmless, numbers never altered."""
     if kind == "text":
