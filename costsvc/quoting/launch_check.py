@@ -101,6 +101,7 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         "levers": levers.lever_sections(checked.running, checked.tried, offered.rps),
         "stack": levers.step_sections(checked.steps, offered.rps),
         "left_out": left_out,
+        "prefix_caching": prefix.prefix_section(catalog, running.scenario, running.choice, bill),
         "opportunity": prefix.rent_section(running.choice, bill),
         "buying": buying_section(catalog, running, offered),
         "uncertainty": {"low_ratio": number(band.low_ratio), "high_ratio": number(band.high_ratio)},

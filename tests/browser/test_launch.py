@@ -38,6 +38,17 @@ def test_the_report_prints_on_one_page(visit: Enter) -> None:
     assert len(pages) == 1
 
 
+def test_a_profile_is_checked_and_what_its_prefixes_save_is_said(visit: Enter) -> None:
+    window = visit("phone", dark=True)
+    window.open("/launch?model=llama-3.1-70b&gpu=h100-sxm&profile=rag&users=300")
+    window.answered()
+    assert "300 users" in window.text("#verdict")
+    assert "found again" in window.text("#prefixes")
+    assert "A profile says its own lengths" in window.text("#curve")
+    assert window.violations() == []
+    assert window.complaints == []
+
+
 def test_what_does_not_fit_is_said_and_nothing_is_made_up(visit: Enter) -> None:
     window = visit()
     window.open("/launch?model=llama-3-8b&gpu=h100-sxm&ctx=900000&users=5")

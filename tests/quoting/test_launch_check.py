@@ -177,6 +177,17 @@ def test_offload_is_a_lever_where_prefixes_come_again(catalog: Catalog, answer: 
     assert offload[0]["request_usd"] == quote["cost"]["request_usd"]
 
 
+def test_what_prefixes_of_the_profile_save_is_said_and_in_the_numbers(catalog: Catalog) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "profile": "rag"}
+    answer = checked(catalog, **asked, users=100)
+    quote = quoted(catalog, **asked)
+    assert answer["prefix_caching"] == quote["prefix_caching"]
+    assert answer["prefix_caching"]["hit_rate"] > 0
+    found = answer["with_feature"]["cached_input_tokens"] / answer["with_feature"]["input_tokens"]
+    assert found == pytest.approx(answer["prefix_caching"]["hit_rate"])
+    assert "prefix_caching" not in {one["id"] for one in answer["levers"]}
+
+
 def test_what_the_engine_cannot_price_is_left_out_and_said(answer: Any) -> None:
     assert set(answer["left_out"]) == {"speculative_decoding", "shorter_retention"}
     assert not set(answer["left_out"]) & {one["id"] for one in answer["levers"]}

@@ -15,7 +15,7 @@ Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 class LaunchRequest(QuoteRequest):
     """A feature before launch: the quote it needs, its users, and today's configuration."""
 
-    gpu: Text = Field(description="GPU id or alias, or `any`: the one with the least monthly bill.")
+    gpu: Text = Field(description="GPU id or alias, or `any`: the one on which a request costs least.")
     users: Positive | None = Field(
         None, description="People using the feature at one time; rps follows by Little's law. [users]"
     )

@@ -41,6 +41,9 @@ function report(answer) {
   $("#law").textContent = answer.traffic.littles_law;
   fill("#cliffs", table("From each of these contexts on", [
     ["context", (row) => number(row.ctx), true], ["kind", (row) => KINDS[row.kind] ?? row.kind], ["what", (row) => row.what]], answer.cliffs));
+  const prefixes = answer.prefix_caching;
+  $("#prefixes").textContent = prefixes.savings && !prefixes.example
+    ? `Prefix caching is in these numbers: ${share(prefixes.hit_rate)} of the prompt is found again, which saves ${share(prefixes.savings.share_of_bill)} of the bill.` : "";
   fill("#stack", answer.stack.length ? table("Best first, each where it still saves", [
     ["lever", (row) => row.what], ["saves of what was left", (row) => share(row.saves_share_of_what_was_left), true],
     ["runs on", (row) => `${row.gpus_per_replica} × ${row.gpu}`], ["GPUs", (row) => number(row.gpus), true],
@@ -90,13 +93,15 @@ function buying({ buying: offer, opportunity }) {
 }
 
 async function drawCurve(answer, signal) {
-  const { model, ...feature } = { model: asked().model, ...answer.feature };
+  const { feature } = answer;
+  if (!feature.ctx) return clear("curve", "A profile says its own lengths; give a context to see the curve.");
   try {
-    curveChart("curve", await ask("/curve", { ...feature, model, from_ctx: Math.min(2048, feature.ctx - 1) }, signal));
+    curveChart("curve", await ask("/curve", { ...feature, from_ctx: Math.min(2048, feature.ctx - 1) }, signal));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     clear("curve", error.message);
   }
+  return null;
 }
 
 async function start() {
