@@ -37,7 +37,7 @@ async def post_budget(request: Request[Any, Any, Any], service: NamedDependency[
         rows = budget_rows(service.catalog, budget, service.today())
         if shown.format.media_type == "application/json":
             return shown.rendered({"items": [_plain(row) for row in rows]})
-        return shown.rendered({"items": list(rows)})
+        return shown.rendered({"items": rows})
 
     headers = {"Cache-Control": "no-store", "X-Catalog-Revision": str(service.catalog.revision)}
     return Response(await sync_to_thread(made), media_type=shown.format.content_type, headers=headers)

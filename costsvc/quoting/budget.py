@@ -5,7 +5,7 @@ Each amount is rounded once, half to even, to cents; every total is the sum of t
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -19,6 +19,8 @@ from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
 
 MAX_LINES: Final = 200
 MAX_MONTHS: Final = 60
+# What the most requests, grown the fastest for the longest, need with their cents.
+_DIGITS: Final = 120
 _CENT: Final = Decimal("0.01")
 _TOKENS_PER_MTOK: Final = Decimal(1_000_000)
 _KINDS: Final = ("input", "cached_input", "output")
@@ -82,11 +84,16 @@ def parse_budget(given: Mapping[str, Any]) -> Budget:
         raise invalid_request(error) from error
 
 
-def budget_rows(catalog: Catalog, budget: Budget, today: date) -> Iterator[Row]:
+def budget_rows(catalog: Catalog, budget: Budget, today: date) -> list[Row]:
     """Rows of each month, its total, and each calendar year's total.
 
     A use that cannot be priced has its reason in its rows and adds nothing to a total, which then says so.
     """
+    with localcontext(prec=_DIGITS):
+        return list(_rows(catalog, budget, today))
+
+
+def _rows(catalog: Catalog, budget: Budget, today: date) -> Iterator[Row]:
     maker = RowMaker(catalog, today)
     priced = {line.label: maker.row(line.quote) for line in budget.lines}
     head = {

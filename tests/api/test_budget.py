@@ -91,6 +91,15 @@ def test_a_use_without_a_price_says_why_and_so_do_its_totals(client: Client) -> 
     assert table[2]["error"] == "1 rows without a price"
 
 
+def test_amounts_beyond_all_measure_are_still_exact(client: Client) -> None:
+    line = {"label": "all", "quote": QUOTE, "requests_per_month": 1e15, "monthly_growth": 10}
+    table = rows(client, lines=[line], months=60)
+    assert Decimal(table[-1]["usd"]) > Decimal(10) ** 60
+    assert sum(Decimal(row["usd"]) for row in table if row["label"] == "year") == sum(
+        Decimal(row["usd"]) for row in table if row["label"] == "all"
+    )
+
+
 def test_json_and_the_workbook_hold_the_same(client: Client) -> None:
     table = rows(client)
     items = client.post("/budget", json=BUDGET).json()["items"]
