@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from litestar import Request, Response, post, route
 from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
-from costsvc.api.openapi import READ, body_of, documented, query_parameters
+from costsvc.api.formats import View, presented, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
@@ -22,25 +23,29 @@ from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.launch_check import check_launch
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.roofline import roofline
+from costsvc.quoting.tables.comparisons import comparison_table
 from costsvc.quoting.what_if import WhatIfRequest, what_if
 
 Wanted = TypeVar("Wanted", bound=QuoteRequest)
 UseCase = Callable[[Catalog, Wanted, date], Section]
 
 
+_COMPARED: Final = View(table=comparison_table)
+
+
 @route(
-    "/compare",
+    with_suffixes("/compare", _COMPARED),
     http_method=READ,
     summary="GPUs, dtypes and modes ranked for one workload",
     operation_class=documented(
-        "Comparison", parameters=query_parameters(CompareRequest), more_problems=(422,)
+        "Comparison", parameters=query_parameters(CompareRequest, more=SHOWN_AS), more_problems=(422,)
     ),
 )
 async def get_comparison(
     request: Request[Any, Any, Any], service: NamedDependency[Service]
 ) -> Response[bytes]:
     """Each combination by its cheapest layout."""
-    return await _answered(request, service, CompareRequest, compare)
+    return await _answered(request, service, CompareRequest, compare, view=_COMPARED)
 
 
 @route(
@@ -123,9 +128,14 @@ async def post_launch_check(
 
 
 async def _answered(
-    request: Request[Any, Any, Any], service: Service, kind: type[Wanted], use_case: UseCase[Wanted]
+    request: Request[Any, Any, Any],
+    service: Service,
+    kind: type[Wanted],
+    use_case: UseCase[Wanted],
+    view: View | None = None,
 ) -> Response[bytes]:
-    given = given_in_query(request)
+    shown = None if view is None else presented(request, view)
+    given = given_in_query(request) if shown is None else shown.given
     wanted = parse_filter(kind, given)
     today = service.today()
     catalog = await _catalog(service, wanted)
@@ -135,6 +145,7 @@ async def _answered(
             catalog,
             day=wanted.as_of or today,
             given=given,
+            shown=shown,
             compute=lambda: use_case(catalog, wanted, today),
         )
     )

@@ -278,3 +278,18 @@ def test_text_that_would_run_as_a_formula_is_disarmed(quick: Client, text: str) 
 def test_a_negative_number_is_left_a_number() -> None:
     assert written(-0.5, "number") == "-0.5"
     assert written("-0.5", "number") == "-0.5"
+
+
+def test_a_comparison_is_a_table_of_what_the_json_ranks(quick: Client) -> None:
+    asked = "model=llama-3-70b&gpu=h100&ctx=8192&weights=bf16,fp8,mxfp4"
+    answer = quick.get(f"/compare?{asked}").json()
+    table = rows(quick.get(f"/compare.csv?{asked}").text)
+    ranked = [row for row in table if not row["error"]]
+    assert [row["request_usd"] for row in ranked] == [item["request_usd"] for item in answer["items"]]
+    assert [row["error"] for row in table[len(ranked) :]] == [one["why"] for one in answer["refused"]]
+    assert len(table) == answer["compared"] == 3
+    head, *lines = cells(quick.get(f"/compare.xlsx?{asked}").content)
+    column = head.index("blended_usd_per_mtok")
+    assert [line[column] for line in lines[: len(ranked)]] == [
+        float(item["blended_usd_per_mtok"]) for item in answer["items"]
+    ]
