@@ -210,9 +210,9 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
         "Errors of the model on published measurements.",
         _object(
             {
-                **dict.fromkeys(("points", "left_out"), {"type": "integer"}),
+                **{key: {"type": "integer"} for key in ("points", "left_out")},
                 **dict.fromkeys(("held_out", "headline", "disaggregated", "reasons_left_out"), _OBJECTS),
-                **dict.fromkeys(("bands", "held_out_regimes"), {"type": "object"}),
+                **{key: {"type": "object"} for key in ("bands", "held_out_regimes")},
             }
         ),
     ),

@@ -126,7 +126,8 @@ class Judgement:
     """One calibrated or assumed number.
 
     `scope` narrows where it holds: keys among `gpu`, `generation`, `stack`, `architecture` (`dense`, `moe`) and
-    `dtype`; the entry with the narrowest matching scope is used. `scatter_ratio` is the 10-90 half-width of its residuals, where measured.
+    `dtype`; the entry with the narrowest matching scope is used. `scatter_ratio` is the 10-90 half-width of its
+    residuals, where measured.
     """
 
     name: str

@@ -59,7 +59,10 @@ def fit_decode_attention(ideal_memory_s: Vector, seconds: Vector) -> KernelFit:
 
 
 def fit_prefill_attention(mfu_share: Vector, visible_tokens: Vector) -> KernelFit:
-    r"""Prefill attention: share of peak :math:`\eta v / (v + v_{1/2})`. Returns :math:`\eta` [1] and :math:`v_{1/2}` [token]."""
+    r"""Prefill attention: share of peak :math:`\eta v / (v + v_{1/2})`.
+
+    Returns :math:`\eta` [1] and :math:`v_{1/2}` [token].
+    """
 
     def form(x: Vector) -> Vector:
         return np.asarray(x[0] * visible_tokens / (visible_tokens + x[1]))

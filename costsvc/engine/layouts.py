@@ -131,7 +131,8 @@ def _complaint(model: ModelSpec, deployment: Deployment) -> str | None:
 
 def _attention_complaint(model: ModelSpec, attention: object, tp: int) -> str | None:
     if isinstance(attention, LatentAttention | CompressedAttention) and attention.query_heads % tp:
-        return f"tp={tp} does not divide the {attention.query_heads} heads of {model.id}. {_divisors(attention.query_heads)}"
+        heads = attention.query_heads
+        return f"tp={tp} does not divide the {heads} heads of {model.id}. {_divisors(heads)}"
     if not isinstance(attention, FullAttention):
         return None
     if attention.query_heads % tp:
@@ -152,7 +153,8 @@ def _ffn_complaint(model: ModelSpec, ffn: DenseFfn | MoeFfn | None, deployment: 
     if ranks % deployment.ep:
         return f"ep={deployment.ep} does not divide tp x dp = {ranks}. {_divisors(ranks, 'ep')}"
     if ffn.experts % deployment.ep:
-        return f"ep={deployment.ep} does not divide the {ffn.experts} experts of {model.id}. {_divisors(ffn.experts, 'ep')}"
+        choices = _divisors(ffn.experts, "ep")
+        return f"ep={deployment.ep} does not divide the {ffn.experts} experts of {model.id}. {choices}"
     if ffn.intermediate_size % (ranks // deployment.ep):
         return (
             f"ep={deployment.ep} leaves {ranks // deployment.ep} ranks to split each expert's "

@@ -11,7 +11,6 @@ from costsvc.engine.parameters import distinct_experts
 from costsvc.engine.replica import AttentionGroup, ExpertGroup, Replica
 from costsvc.engine.specs import DtypeSpec
 
-
 DISPATCH_VALUE_BYTES = 1
 
 

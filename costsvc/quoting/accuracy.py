@@ -1,7 +1,7 @@
 """How far predictions are from measurements: figures by regime, for the report and for `GET /validation`."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -44,6 +44,14 @@ class BandFigure:
     median_half_width_share: float
 
 
+def _concurrency(one: Measurement) -> str:
+    offered = float(one.point.offered.concurrency[0, 0])
+    if not np.isfinite(offered):
+        return "as many as fit"
+    below = [edge for edge in CONCURRENCY_EDGES if edge >= offered]
+    return f"up to {below[0]}" if below else f"above {CONCURRENCY_EDGES[-1]}"
+
+
 REGIMES: Mapping[str, Key] = {
     "architecture": lambda one: architecture_of(one.point.model.spec),
     "generation": lambda one: one.point.gpu.spec.generation,
@@ -51,7 +59,7 @@ REGIMES: Mapping[str, Key] = {
     "stack": lambda one: one.point.stack.id,
     "weights": lambda one: one.point.deployment.weights.id,
     "load": lambda one: one.point.offered.mode,
-    "concurrency": lambda one: _concurrency(one),
+    "concurrency": _concurrency,
     "accelerators": lambda one: str(one.point.deployment.gpus),
 }
 
@@ -125,21 +133,3 @@ def band_of(one: Measurement, judgements: Judgements) -> tuple[float, float]:
         "architecture": architecture_of(point.model.spec),
     }
     return judgements.find("band_low_ratio", scope).value, judgements.find("band_high_ratio", scope).value
-
-
-def _concurrency(one: Measurement) -> str:
-    offered = float(one.point.offered.concurrency[0, 0])
-    if not np.isfinite(offered):
-        return "as many as fit"
-    below = [edge for edge in CONCURRENCY_EDGES if edge >= offered]
-    return f"up to {below[0]}" if below else f"above {CONCURRENCY_EDGES[-1]}"
-
-
-def joined(parts: Sequence[Errors]) -> Errors:
-    """Several sets of errors as one."""
-    return Errors(
-        measurements=tuple(one for part in parts for one in part.measurements),
-        rate=np.concatenate([part.rate for part in parts]),
-        tpot=np.concatenate([part.tpot for part in parts]),
-        ttft=np.concatenate([part.ttft for part in parts]),
-    )

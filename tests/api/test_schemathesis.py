@@ -21,6 +21,9 @@ from schemathesis.specs.openapi.checks import (
 from costsvc.app import create_app
 from tests.api.conftest import TODAY, settings_for
 
+# Workbooks and lines of JSON are sent by tests of their own: the generator makes JSON and CSV alone.
+pytestmark = pytest.mark.filterwarnings("ignore:Skipped test cases with unsupported payload media types")
+
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 PATIENCE_S = 30
 
@@ -45,7 +48,7 @@ def address(small: Path) -> Iterator[str]:
 documented = schemathesis.openapi.from_dict(
     create_app(settings_for(Path("unused.db"))).openapi_schema.to_schema()
 )
-bounded = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+bounded = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @documented.exclude(method="HEAD").parametrize()

@@ -80,7 +80,7 @@ def test_a_failing_migration_leaves_nothing_behind(
         f"revision, down_revision = 'broken', '{newest_schema()}'\n"
         "def upgrade():\n"
         "    op.execute('CREATE TABLE half (id INTEGER)')\n"
-        "    op.execute('INSERT INTO nowhere VALUES (1)')\n"
+        "    op.execute('INSERT INTO nowhere VALUES (1)')\n"  # noqa: S608 - a migration that fails on purpose
     )
     monkeypatch.setattr(migrate, "scripts", lambda: broken)
     with pytest.raises(DBAPIError, match="nowhere"):
