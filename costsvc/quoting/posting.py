@@ -135,11 +135,11 @@ def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogCont
         offers[offer.id] = _priced(base, (*base.prices, *kept))
     used = {price.source_id for offer in offers.values() for price in offer.prices}
     posted_sources = [one for one in stored.sources if _is_posted(one.id) and one.id in used]
-    kept = keeping_posted_profiles(files, stored)
+    whole = keeping_posted_profiles(files, stored)
     return replace(
-        kept,
+        whole,
         offers=_by_id(tuple(offers.values())),
-        sources=_by_id((*kept.sources, *posted_sources)),
+        sources=_by_id((*whole.sources, *posted_sources)),
     )
 
 

@@ -76,11 +76,11 @@ def test_a_failing_migration_leaves_nothing_behind(
     broken = tmp_path / "100% broken"
     shutil.copytree(scripts(), broken, ignore=shutil.ignore_patterns("__pycache__"))
     (broken / "versions" / "broken.py").write_text(
-        "from alembic import op\n"
+        "from alembic import op\n"  # noqa: S608 - a migration that fails on purpose
         f"revision, down_revision = 'broken', '{newest_schema()}'\n"
         "def upgrade():\n"
         "    op.execute('CREATE TABLE half (id INTEGER)')\n"
-        "    op.execute('INSERT INTO nowhere VALUES (1)')\n"  # noqa: S608 - a migration that fails on purpose
+        "    op.execute('INSERT INTO nowhere VALUES (1)')\n"
     )
     monkeypatch.setattr(migrate, "scripts", lambda: broken)
     with pytest.raises(DBAPIError, match="nowhere"):
