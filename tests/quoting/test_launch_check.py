@@ -202,10 +202,9 @@ def test_any_gpu_is_the_one_with_the_least_cost(catalog: Catalog) -> None:
     assert shown["request_usd"] == quoted(catalog, **{**asked, "gpu": shown["gpu"]})["cost"]["request_usd"]
 
 
-def test_verdicts_are_told_apart(catalog: Catalog, answer: Any) -> None:
+def test_verdicts_are_told_apart(catalog: Catalog) -> None:
     small = {**FEATURE, "ctx": 16_384, "users": 100}
     assert checked(catalog, **small)["verdict"]["fits"] == "fits"
-    assert answer["verdict"]["fits"] in ("fits", "fits with changes")
     changes = checked(catalog, **{**small, "gpus": 1})["verdict"]
     assert changes["fits"] == "fits with changes"
     assert "H100" in changes["as_asked"]
