@@ -37,7 +37,7 @@ from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.ingest.files import catalog_root
-from costsvc.quoting.validation import read_validation
+from costsvc.quoting.validation_file import read_validation
 from costsvc.settings import Settings
 from costsvc.web import pages
 

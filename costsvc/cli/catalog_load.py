@@ -8,6 +8,7 @@ from costsvc.cli.catalog_files import DIRECTORY
 from costsvc.cli.catalogs import environment
 from costsvc.cli.stored import repository
 from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.ingest.fingerprint import files_fingerprint
 from costsvc.quoting.publishing import publish_files
 
 
@@ -17,8 +18,14 @@ from costsvc.quoting.publishing import publish_files
 def load(directory: Path | None, note: str) -> None:
     """Make the files the newest revision, beside prices that were posted; nothing happens where they are."""
     settings = environment()
-    files = read_catalog(catalog_root(directory or settings.catalog_dir))
-    stored = publish_files(repository(settings), files, author="command line", note=note)
+    root = catalog_root(directory or settings.catalog_dir)
+    stored = publish_files(
+        repository(settings),
+        read_catalog(root),
+        author="command line",
+        note=note,
+        fingerprint=files_fingerprint(root),
+    )
     click.echo(
         f"Revision {stored.revision}: {stored.added} rows added, {stored.changed} changed, "
         f"{stored.retired} retired.",

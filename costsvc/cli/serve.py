@@ -8,6 +8,7 @@ from costsvc.db.engine import make_engine
 from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository
 from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.ingest.fingerprint import files_fingerprint
 from costsvc.quoting.publishing import publish_files
 from costsvc.settings import Settings
 
@@ -42,11 +43,20 @@ def serve(host: str | None, port: int | None, workers: int | None, no_migrate: b
 
 
 def prepare(settings: Settings) -> None:
-    """Bring the database to the newest schema, and the catalog files into it."""
+    """Bring the database to the newest schema, and the catalog files into it, unless they were the last to be read."""
     engine = make_engine(settings.database_url.get_secret_value(), timeout_s=settings.database_timeout_s)
     try:
         upgrade(engine)
-        files = read_catalog(catalog_root(settings.catalog_dir))
-        publish_files(CatalogRepository(engine), files, author="command line", note="costsvc serve")
+        repository = CatalogRepository(engine)
+        root = catalog_root(settings.catalog_dir)
+        fingerprint = files_fingerprint(root)
+        if repository.files_fingerprint() != fingerprint:
+            publish_files(
+                repository,
+                read_catalog(root),
+                author="command line",
+                note="costsvc serve",
+                fingerprint=fingerprint,
+            )
     finally:
         engine.dispose()

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Engine, delete, func, insert, or_, select, text, update
 
 from costsvc.db.audit import AuditEntry, record
 from costsvc.db.engine import POSTGRESQL, reading, writing
 from costsvc.db.entries import CatalogContent
 from costsvc.db.integrity import refuse_contradictions
 from costsvc.db.rows import Row, Rows, content_hash, content_of, fingerprint, identity, rows_of
-from costsvc.db.tables import RevisionRow, Versioned
+from costsvc.db.tables import CatalogFilesRow, RevisionRow, Versioned
 from costsvc.errors import NotInCatalog, Unavailable
 
 Change: TypeAlias = Callable[[CatalogContent | None], CatalogContent]
@@ -75,6 +75,11 @@ class CatalogRepository:
         with reading(self._engine) as connection:
             return tuple(Revision(**row) for row in connection.execute(query).mappings())
 
+    def files_fingerprint(self) -> str | None:
+        """Fingerprint of the files that the catalog was read from last; None where it was not."""
+        with reading(self._engine) as connection:
+            return connection.scalar(select(CatalogFilesRow.fingerprint))
+
     def load(self, revision: int | None = None) -> CatalogContent:
         """The catalog as it was at a revision, or at the newest.
 
@@ -105,43 +110,50 @@ class CatalogRepository:
         InvalidCatalogFile
             The catalog contradicts itself.
         """
-        return self._store(lambda _connection, _newest: content, author=author, note=note)
+        return self.store_changed(lambda _before: content, author=author, note=note, files_fingerprint="")
 
-    def store_changed(self, change: Change, *, author: str, note: str) -> StoreResult:
+    def store_changed(
+        self, change: Change, *, author: str, note: str, files_fingerprint: str | None = None
+    ) -> StoreResult:
         """Make the newest catalog, as `change` makes it of the one before, the newest revision.
 
         Other writers wait meanwhile, so nothing they wrote is lost. What `change` raises passes through, and
         then nothing is stored.
+
+        Parameters
+        ----------
+        files_fingerprint : str, optional
+            Of the files the catalog is read from; empty where it is from none, absent where `change` keeps
+            what was read from them.
         """
 
-        def changed(connection: Connection, newest: int | None) -> CatalogContent:
-            return change(None if newest is None else _content_at(connection, newest))
-
-        return self._store(changed, author=author, note=note)
-
-    def _store(
-        self, contents: Callable[[Connection, int | None], CatalogContent], *, author: str, note: str
-    ) -> StoreResult:
         with writing(self._engine) as connection:
             _wait_for_other_writers(connection)
+            if files_fingerprint is not None:
+                _note_files(connection, files_fingerprint)
             newest = _newest(connection)
-            content = contents(connection, newest)
-            rows = rows_of(content)
-            refuse_contradictions(content, rows)
-            differences = {table: _difference(connection, table, rows[table]) for table in rows}
-            changed = sum(difference.changed for difference in differences.values())
-            result = StoreResult(
-                revision=(newest or 0) + 1,
-                added=sum(len(difference.added) for difference in differences.values()) - changed,
-                changed=changed,
-                retired=sum(len(difference.retired) for difference in differences.values()) - changed,
-            )
-            if newest is not None and not (result.added or result.changed or result.retired):
-                return StoreResult(newest, 0, 0, 0)
-            self._record(connection, result, rows, author=author, note=note)
-            for table, difference in differences.items():
-                _apply(connection, table, difference, result.revision)
-            return result
+            content = change(None if newest is None else _content_at(connection, newest))
+            return self._store(connection, newest, content, author=author, note=note)
+
+    def _store(
+        self, connection: Connection, newest: int | None, content: CatalogContent, *, author: str, note: str
+    ) -> StoreResult:
+        rows = rows_of(content)
+        refuse_contradictions(content, rows)
+        differences = {table: _difference(connection, table, rows[table]) for table in rows}
+        changed = sum(difference.changed for difference in differences.values())
+        result = StoreResult(
+            revision=(newest or 0) + 1,
+            added=sum(len(difference.added) for difference in differences.values()) - changed,
+            changed=changed,
+            retired=sum(len(difference.retired) for difference in differences.values()) - changed,
+        )
+        if newest is not None and not (result.added or result.changed or result.retired):
+            return StoreResult(newest, 0, 0, 0)
+        self._record(connection, result, rows, author=author, note=note)
+        for table, difference in differences.items():
+            _apply(connection, table, difference, result.revision)
+        return result
 
     def _record(
         self, connection: Connection, result: StoreResult, rows: Rows, *, author: str, note: str
@@ -185,6 +197,12 @@ def _wait_for_other_writers(connection: Connection) -> None:
     if connection.dialect.name == POSTGRESQL:
         # Conflicts with itself and lets readers pass.
         connection.execute(text("LOCK TABLE revision IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _note_files(connection: Connection, fingerprint: str) -> None:
+    connection.execute(delete(CatalogFilesRow))
+    if fingerprint:
+        connection.execute(insert(CatalogFilesRow).values(fingerprint=fingerprint))
 
 
 def _contents(table: type[Versioned]) -> list[Any]:

@@ -33,6 +33,14 @@ class RevisionRow(Base):
     rows_retired: Mapped[int]
 
 
+class CatalogFilesRow(Base):
+    """The files that the catalog was read from last: one row, or none where it was not read from files."""
+
+    __tablename__ = "catalog_files"
+
+    fingerprint: Mapped[str] = mapped_column(primary_key=True)
+
+
 class Versioned(Base):
     """A row of the catalog. `identity` tells rows of one revision apart; None where they may repeat."""
 

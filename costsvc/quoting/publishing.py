@@ -23,9 +23,15 @@ def publish(repository: CatalogRepository, change: Change, *, author: str, note:
 
 
 def publish_files(
-    repository: CatalogRepository, files: CatalogContent, *, author: str, note: str
+    repository: CatalogRepository, files: CatalogContent, *, author: str, note: str, fingerprint: str = ""
 ) -> StoreResult:
-    """Make the files the newest revision, beside the prices that were posted."""
+    """Make the files the newest revision, beside the prices that were posted.
+
+    `fingerprint` tells a later start whether these are still the files of its folder; empty: of no folder.
+    """
     return repository.store_changed(
-        lambda stored: files if stored is None else keeping_posted(files, stored), author=author, note=note
+        lambda stored: files if stored is None else keeping_posted(files, stored),
+        author=author,
+        note=note,
+        files_fingerprint=fingerprint,
     )

@@ -8,7 +8,7 @@ from typing import cast
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.calibrate import Errors
 from costsvc.quoting.plots import draw
-from costsvc.quoting.validation import VALIDATION
+from costsvc.quoting.validation_file import VALIDATION
 
 PICTURES = "pictures"
 

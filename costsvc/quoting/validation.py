@@ -1,7 +1,6 @@
 """The accuracy of a catalog on a folder of measured points, as one plain structure for every reader."""
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from costsvc.quoting.calibrate import Errors, predicted_errors
 from costsvc.quoting.measured import LeftOut, Measurement, read_measurements
 
 CORE, SMALLER, SPLIT = "throughput_core.csv", "throughput_more.csv", "throughput_disagg.csv"
-VALIDATION, HELD_OUT = "fit/validation.json", "fit/held_out.csv"
+HELD_OUT = "fit/held_out.csv"
 DIGITS = 4
 LEFT_OUT_SHOWN = 20
 
@@ -53,12 +52,6 @@ def validation_of(catalog: Catalog, folder: Path, held_out_file: Path) -> tuple[
         "reasons_left_out": _reasons(left),
     }
     return section, held_out
-
-
-def read_validation(root: Path) -> Section | None:
-    """The figures that the last validation wrote into a catalog folder."""
-    path = root / VALIDATION
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _split_figures(catalog: Catalog, folder: Path) -> list[Plain]:

@@ -14,9 +14,13 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from pydantic import SecretStr
 
-from costsvc.cli import main
-from costsvc.ingest.files import catalog_root
+from costsvc.cli import main, serve
+from costsvc.db.entries import CatalogContent
+from costsvc.errors import InvalidCatalogFile
+from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.settings import Settings
 from tests.cli.conftest import Run
 
 PATIENCE_S = 90
@@ -122,3 +126,27 @@ def test_the_service_starts_in_an_empty_folder_and_logs_no_key(served: Any) -> N
     answer = httpx.get(f"{address}/quote?model=llama-3-70b&gpu=h100&ctx=8192&api_key=hidden").json()
     assert answer["catalog_revision"] == 1
     assert "hidden" not in log.read_text()
+
+
+def test_a_start_reads_the_files_again_only_where_they_changed(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "catalog"
+    shutil.copytree(catalog_root(None), folder)
+    settings = Settings(database_url=SecretStr(f"sqlite:///{database}"), catalog_dir=folder)
+    read: list[Path] = []
+
+    def counted(root: Path) -> CatalogContent:
+        read.append(root)
+        return read_catalog(root)
+
+    monkeypatch.setattr(serve, "read_catalog", counted)
+    serve.prepare(settings)
+    serve.prepare(settings)
+    assert read == [folder]
+    (folder / "models" / "llama-3-70b.yaml").unlink()
+    with pytest.raises(InvalidCatalogFile):
+        serve.prepare(settings)
+    with pytest.raises(InvalidCatalogFile):
+        serve.prepare(settings)
+    assert read == [folder] * 3

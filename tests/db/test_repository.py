@@ -326,3 +326,26 @@ def test_a_commit_on_sqlite_survives_power_loss_and_readers_never_block(tmp_path
         }
     engine.dispose()
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_the_files_a_catalog_was_read_from_are_known_until_it_is_from_others(
+    repository: CatalogRepository,
+) -> None:
+    assert repository.files_fingerprint() is None
+    repository.store_changed(lambda _before: CONTENT, author="me", note="", files_fingerprint="a")
+    assert repository.files_fingerprint() == "a"
+    repository.store_changed(lambda before: before or CONTENT, author="me", note="a posted price")
+    assert repository.files_fingerprint() == "a"
+    unchanged = repository.store_changed(lambda _b: CONTENT, author="me", note="", files_fingerprint="b")
+    assert (unchanged.revision, repository.files_fingerprint()) == (1, "b")
+    store(repository, CONTENT)
+    assert repository.files_fingerprint() is None
+
+
+def test_files_that_are_refused_are_not_known(repository: CatalogRepository) -> None:
+    def refused(_before: CatalogContent | None) -> CatalogContent:
+        raise InvalidCatalogFile("a.yaml", "is wrong")
+
+    with pytest.raises(InvalidCatalogFile):
+        repository.store_changed(refused, author="me", note="", files_fingerprint="a")
+    assert repository.files_fingerprint() is None

@@ -9,6 +9,7 @@ import pytest
 
 from costsvc.errors import InvalidCatalogFile
 from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.ingest.fingerprint import files_fingerprint
 
 Refusal = Callable[[str, str, str], str]
 
@@ -202,3 +203,14 @@ def test_the_checkout_has_a_catalog_and_an_asked_for_folder_must_be_one(root: Pa
     assert catalog_root(root) == root
     with pytest.raises(InvalidCatalogFile, match="holds no catalog"):
         catalog_root(tmp_path / "nowhere")
+
+
+def test_a_fingerprint_changes_with_a_file_and_only_then(root: Path) -> None:
+    before = files_fingerprint(root)
+    assert files_fingerprint(root) == before
+    stacks = root / "stacks.yaml"
+    stacks.write_text(stacks.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
+    remarked = files_fingerprint(root)
+    assert remarked != before
+    stacks.rename(root / "stacks2.yaml")
+    assert files_fingerprint(root) not in {before, remarked}
