@@ -39,7 +39,7 @@ lint: $(DEV) ## Check format, style, types and the arrows between layers
 
 check: lint test ## Everything that has to pass before a commit
 
-bench: $(DEV) ## Measure speed and accuracy
+bench: $(DEV) ## Measure speed, as ratios within one run (ARGS=CALLS)
 	@$(BIN)/python -m bench $(ARGS)
 
 format: $(DEV) ## Format the code and sort its imports

@@ -48,7 +48,7 @@ def address(small: Path) -> Iterator[str]:
 documented = schemathesis.openapi.from_dict(
     create_app(settings_for(Path("unused.db"))).openapi_schema.to_schema()
 )
-bounded = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+bounded = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @documented.exclude(method="HEAD").parametrize()
