@@ -18,9 +18,6 @@ class Settings(BaseSettings):
         description="`sqlite:///path` or `postgresql://user:password@host/name`; may hold a password.",
     )
     catalog_dir: Path | None = Field(None, description="Folder of catalog files; absent: the shipped one.")
-    redis_url: SecretStr | None = Field(
-        None, description="Valkey or Redis, where replicas share rate limits and cached answers."
-    )
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     workers: int = Field(1, ge=1, le=256, description="Processes that answer requests.")

@@ -24,7 +24,6 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
     given = {
         "DATABASE_URL": "postgresql://host/name",
         "CATALOG_DIR": "facts",
-        "REDIS_URL": "redis://host",
         "HOST": "0.0.0.0",  # noqa: S104 - a value to be read, nothing listens
         "PORT": "9000",
         "WORKERS": "3",
