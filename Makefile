@@ -29,7 +29,7 @@ serve: $(RUNTIME) ## Start the service on http://127.0.0.1:8000 (HOST=â€¦ PORT=â
 	@exec $(BIN)/costsvc serve --host $(HOST) --port $(PORT) $(ARGS)
 
 test: $(DEV) ## Run the tests (WORKERS=0 for one process, as a debugger needs)
-	@$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(DEV) ## Check format, style, types and the arrows between layers
 	@$(BIN)/ruff format --check

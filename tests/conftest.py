@@ -20,6 +20,12 @@ from costsvc.db.repository import CatalogRepository
 from costsvc.db.tables import RevisionRow
 
 DEFAULT_POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
+LONGEST = {"spreadsheets", "browser", "test_referee.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest files first, so that no process is left alone with one of them at the end."""
+    items.sort(key=lambda item: LONGEST.isdisjoint(item.path.parts))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ project is imported. The one argument is the port.
 """
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -92,3 +93,6 @@ def act(office: Any, action: dict[str, Any]) -> Any:
 if __name__ == "__main__":
     bridge = desktop(sys.argv[1])
     json.dump([act(bridge, action) for action in json.load(sys.stdin)], sys.stdout)
+    sys.stdout.flush()
+    # The bridge's threads outlive the interpreter and may crash it while it ends, after all is answered.
+    os._exit(0)
