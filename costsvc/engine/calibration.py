@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from costsvc.engine.loads import Offered, serve
+from costsvc.engine.loop import Array
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import Array
 
 Vector = NDArray[np.float64]
 

@@ -9,18 +9,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.loop import Array, Loop, prompt_batch, queue_factor, run_loop
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import (
-    BOUNDS,
-    GIVEN,
-    Array,
-    Loop,
-    concurrency_limits,
-    prompt_batch,
-    queue_factor,
-    run_loop,
-)
+from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits
 from costsvc.engine.step import step_time
 
 LoadMode: TypeAlias = Literal["static", "continuous", "server", "offline-maxthroughput"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from costsvc.engine.attention import Attention, ChunkedAttention, Floats, FullAttention, SlidingAttention
 from costsvc.engine.parameters import matrices
-from costsvc.engine.replica import Column, Replica
+from costsvc.engine.replica import Column, Replica, once_per_replica
 from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, WindowRule
 
 ACTIVATION_VALUE_BYTES = 2
@@ -164,6 +164,7 @@ def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
     return total
 
 
+@once_per_replica
 def memory_budget(replica: Replica) -> MemoryBudget:
     """What one accelerator of the fullest stage holds, per layout."""
     calibration = replica.calibration

@@ -1,7 +1,11 @@
 """Rooflines of one operator on one accelerator: matrix products, experts, attention, communication.
 
-Every function is elementwise. Peaks are facts (`GpuSpec`), shares of them judgements (`Calibration`).
+An operator is first reduced to what it costs per unit of work (`Roof`, `Line`), which many batches then share.
+Everything is elementwise. Peaks are facts (`GpuSpec`), shares of them judgements (`Calibration`).
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +30,53 @@ def roof_s(compute_s: Floats, memory_s: Floats) -> Floats:
     5.0
     """
     return np.hypot(compute_s, memory_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    r"""An operator on rows of tokens under its two roofs, :math:`\sqrt{((m + m_{1/2}) t_{row})^2 + t_m^2}`.
+
+    `row_s` is what a row computes, `memory_s` what is read however many rows there are. [s], [s], [token]
+    """
+
+    row_s: Floats
+    memory_s: Floats
+    half_rows: Floats = 0.0
+
+    def seconds(self, rows: Floats) -> Floats:
+        """Time for `rows`; none cost nothing. [s]"""
+        return np.where(rows > 0, roof_s((rows + self.half_rows) * self.row_s, self.memory_s), 0.0)
+
+    def times(self, factor: Floats) -> "Roof":
+        """The operator `factor` times over."""
+        return Roof(self.row_s * factor, self.memory_s * factor, self.half_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An operator whose time rises straight: `once_s` where there is any work, `unit_s` per unit. [s]"""
+
+    once_s: Floats
+    unit_s: Floats
+
+    def seconds(self, units: Floats) -> Floats:
+        """Time for `units`; none cost nothing. [s]"""
+        return np.where(units > 0, self.once_s + units * self.unit_s, 0.0)
+
+    def times(self, factor: Floats) -> "Line":
+        """The operator `factor` times over."""
+        return Line(self.once_s * factor, self.unit_s * factor)
+
+    def __add__(self, other: "Line") -> "Line":
+        return Line(self.once_s + other.once_s, self.unit_s + other.unit_s)
+
+
+def stacked(roofs: Sequence[Roof]) -> Roof:
+    """Several operators as one, along a new axis before the last two."""
+    parts = [np.broadcast_arrays(roof.row_s, roof.memory_s, roof.half_rows) for roof in roofs]
+    columns = np.broadcast_arrays(*(np.stack(part) for part in parts))
+    row_s, memory_s, half_rows = np.moveaxis(np.stack(columns), 1, 0)
+    return Roof(row_s, memory_s, half_rows)
 
 
 def matrix_efficiency(
@@ -64,90 +115,74 @@ def sixteen_bit_flops_per_s(gpu: GpuSpec) -> float:
     return max(gpu.dense_flops_per_s.get(rate, 0.0) for rate in SIXTEEN_BIT_RATES)
 
 
-def gemm_s(
-    tokens: Floats, parameters: Floats, dtype: DtypeSpec, gpu: GpuSpec, efficiency: MatrixEfficiency
-) -> Floats:
-    r"""Product of `tokens` rows with `parameters` weights.
+def gemm(parameters: Floats, dtype: DtypeSpec, gpu: GpuSpec, efficiency: MatrixEfficiency) -> Roof:
+    r"""Product of rows of tokens with weights.
 
     .. math:: t_c = \frac{2 m N}{F \, \eta_c} \frac{m + m_{1/2}}{m}, \quad t_m = \frac{N b}{\beta \, \eta_m}
 
     Parameters
     ----------
-    tokens : float or array
-        Rows :math:`m`; 0 costs nothing. [token]
     parameters : float or array
         Weights :math:`N` on this accelerator. [parameters]
-
-    Returns
-    -------
-    float or array
-        [s]
     """
-    flops = 2.0 * (tokens + efficiency.half_tokens) * parameters
-    compute_s = flops / (peak_flops_per_s(gpu, dtype) * efficiency.mfu_share)
-    memory_s = parameters * dtype.value_bytes / (gpu.memory_bytes_per_s * efficiency.mbu_share)
-    return np.where(tokens > 0, roof_s(compute_s, memory_s), 0.0)
+    return Roof(
+        row_s=2.0 * parameters / (peak_flops_per_s(gpu, dtype) * efficiency.mfu_share),
+        memory_s=parameters * dtype.value_bytes / (gpu.memory_bytes_per_s * efficiency.mbu_share),
+        half_rows=efficiency.half_tokens,
+    )
 
 
-def experts_s(
-    tokens_per_expert: Floats,
-    touched_parameters: Floats,
-    dtype: DtypeSpec,
-    gpu: GpuSpec,
-    efficiency: MatrixEfficiency,
-) -> Floats:
-    """Grouped product of routed tokens: only touched experts' weights are read.
+def attention_decode(
+    read_bytes: Floats, flops: Floats, gpu: GpuSpec, calibration: Calibration, kv: DtypeSpec
+) -> Line:
+    """Decode attention of one layer by sequences: the cache is read once; MLA and MQA may meet the compute roof.
 
     Parameters
     ----------
-    tokens_per_expert : float or array
-        Tokens that each touched expert sees. [token]
-    touched_parameters : float or array
-        Weights of the touched experts on this accelerator. [parameters]
+    read_bytes, flops : float or array
+        Of one sequence. [B], [FLOP]
     """
-    return gemm_s(tokens_per_expert, touched_parameters, dtype, gpu, efficiency)
-
-
-def attention_decode_s(
-    read_bytes: Floats, flops: Floats, gpu: GpuSpec, calibration: Calibration, kv: DtypeSpec
-) -> Floats:
-    """Decode attention of one layer: the cache is read once; MLA and MQA may meet the compute roof. [s]"""
     memory_s = read_bytes / (gpu.memory_bytes_per_s * calibration.attention_decode_mbu_share[kv.id])
     compute_s = flops / (sixteen_bit_flops_per_s(gpu) * calibration.attention_decode_mfu_share)
     floor_s = np.where(read_bytes > 0, calibration.attention_decode_floor_s, 0.0)
-    return roof_s(compute_s, memory_s) + floor_s
+    return Line(once_s=floor_s, unit_s=roof_s(compute_s, memory_s))
 
 
-def attention_prefill_s(
+def attention_prefill(
     flops: Floats, read_bytes: Floats, visible_tokens: Floats, gpu: GpuSpec, calibration: Calibration
-) -> Floats:
-    """Prefill attention of one layer; its efficiency rises with the visible context. [s]"""
+) -> Roof:
+    """Prefill attention of one layer by prompt tokens; its efficiency rises with the visible context.
+
+    Parameters
+    ----------
+    flops : float or array
+        Of one token. [FLOP]
+    read_bytes : float or array
+        Cache that is read once. [B]
+    """
     half = calibration.attention_prefill_half_tokens
     share = calibration.attention_prefill_mfu_share * (visible_tokens + 1.0) / (visible_tokens + 1.0 + half)
-    return roof_s(flops / (sixteen_bit_flops_per_s(gpu) * share), read_bytes / gpu.memory_bytes_per_s)
+    return Roof(flops / (sixteen_bit_flops_per_s(gpu) * share), read_bytes / gpu.memory_bytes_per_s)
 
 
-def scan_prefill_s(flops: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
-    """Recurrent mixer over a prompt: chunked scans are matrix products of fixed size, long from the start. [s]"""
-    return flops / (sixteen_bit_flops_per_s(gpu) * calibration.attention_prefill_mfu_share)
+def scan_prefill(flops: Floats, gpu: GpuSpec, calibration: Calibration) -> Roof:
+    """Recurrent mixer by prompt tokens: chunked scans are matrix products of fixed size, long from the start."""
+    return Roof(flops / (sixteen_bit_flops_per_s(gpu) * calibration.attention_prefill_mfu_share), 0.0)
 
 
-def all_reduce_s(message_bytes: Floats, ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Floats:
-    r"""Ring or switch all-reduce, :math:`\alpha + 2 \frac{n-1}{n} \frac{s}{\beta}`; free on one rank. [s]
+def all_reduce(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> Line:
+    r"""Ring or switch all-reduce by bytes, :math:`\alpha + 2 \frac{n-1}{n} \frac{s}{\beta}`; free on one rank.
 
     References
     ----------
     .. [1] Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, section 4.
     """
     latency_s, bytes_per_s = link(ranks, gpu, calibration)
-    transfer_s = 2.0 * (ranks - 1.0) / ranks * message_bytes / bytes_per_s
-    return np.where((ranks > 1) & (message_bytes > 0), latency_s + transfer_s, 0.0)
+    return Line(np.where(ranks > 1, latency_s, 0.0), 2.0 * (ranks - 1.0) / ranks / bytes_per_s)
 
 
-def all_to_all_s(
-    message_bytes: Floats, ranks: Floats, experts_per_token: int, gpu: GpuSpec, calibration: Calibration
-) -> Floats:
-    r"""Sending tokens to the ranks of their experts, or bringing the results back. [s]
+def all_to_all(ranks: Floats, experts_per_token: int, gpu: GpuSpec, calibration: Calibration) -> Line:
+    r"""Sending tokens to the ranks of their experts, or bringing the results back, by bytes; free on one rank.
 
     A token crosses once to each other destination that holds one of its k experts, not once for each expert:
     of :math:`n` destinations :math:`(n - 1)(1 - (1 - 1/n)^k)` on average. Destinations are ranks; where the
@@ -161,8 +196,7 @@ def all_to_all_s(
     node = _node_gpus(gpu, calibration)
     destinations = np.where(np.asarray(ranks) > node, np.asarray(ranks) / node, ranks)
     crossings = (destinations - 1.0) * (1.0 - (1.0 - 1.0 / destinations) ** experts_per_token)
-    transfer_s = crossings * message_bytes / bytes_per_s
-    return np.where((ranks > 1) & (message_bytes > 0), latency_s + transfer_s, 0.0)
+    return Line(np.where(ranks > 1, latency_s, 0.0), crossings / bytes_per_s)
 
 
 def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats, Floats]:

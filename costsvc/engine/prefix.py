@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from costsvc.engine.attention import Floats
+from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, run_loop, solve
+from costsvc.engine.serving import SteadyState, solve
 from costsvc.engine.sharing import (
     Array,
     Sharing,

@@ -11,17 +11,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.loop import loop_batch, prompt_batch, run_loop, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import (
-    SteadyState,
-    loop_batch,
-    prompt_batch,
-    run_loop,
-    solve,
-    state_at,
-    step_token_limit,
-)
+from costsvc.engine.serving import SteadyState, solve, state_at
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import Batch, step_time
 from costsvc.engine.units import SECONDS_PER_HOUR

@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.loop import run_loop, ttft_unloaded_s
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, run_loop, ttft_unloaded_s
+from costsvc.engine.serving import SteadyState
 
 _LENGTHS: Final = 64
 _BISECTIONS: Final = 60

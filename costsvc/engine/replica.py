@@ -3,8 +3,9 @@
 The first axis of every array is the layout, so that a search over layouts is one evaluation.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from costsvc.engine.specs import (
 )
 
 Column = NDArray[np.float64]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,13 @@ class AttentionGroup:
     cache_layers: Column
     kv_share: Column
 
+    def only(self, place: int) -> "AttentionGroup":
+        """Those of the layout at a place."""
+        here = slice(place, place + 1)
+        return AttentionGroup(
+            self.attention, self.stage_layers[here], self.cache_layers[here], self.kv_share[here]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ExpertGroup:
@@ -47,6 +56,10 @@ class ExpertGroup:
     ffn: MoeFfn
     stage_layers: Column
     expert_parameters: int
+
+    def only(self, place: int) -> "ExpertGroup":
+        """Those of the layout at a place."""
+        return ExpertGroup(self.ffn, self.stage_layers[place : place + 1], self.expert_parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,8 @@ class Replica:
     weight_bytes: Column
     attention_groups: tuple[AttentionGroup, ...]
     expert_groups: tuple[ExpertGroup, ...]
+    memo: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was computed from this replica alone, by what computes it: see `once_per_replica`."""
 
     @property
     def gpus(self) -> Column:
@@ -80,6 +95,37 @@ class Replica:
     def kv(self) -> DtypeSpec:
         """Storage type of the cache; all layouts share it."""
         return self.deployments[0].kv
+
+    def only(self, place: int) -> "Replica":
+        """The one layout at a place."""
+        if ("only", place) not in self.memo:
+            columns = {
+                one.name: getattr(self, one.name)[place : place + 1]
+                for one in fields(self)
+                if isinstance(getattr(self, one.name), np.ndarray)
+            }
+            self.memo["only", place] = replace(
+                self,
+                **columns,
+                deployments=(self.deployments[place],),
+                attention_groups=tuple(group.only(place) for group in self.attention_groups),
+                expert_groups=tuple(group.only(place) for group in self.expert_groups),
+            )
+        one: Replica = self.memo["only", place]
+        return one
+
+
+def once_per_replica(compute: Callable[[Replica], Result]) -> Callable[[Replica], Result]:
+    """Remember what follows from a replica alone: a search asks for it at every step of its solution."""
+
+    def remembered(replica: Replica) -> Result:
+        if compute not in replica.memo:
+            replica.memo[compute] = compute(replica)
+        found: Result = replica.memo[compute]
+        return found
+
+    remembered.__doc__ = compute.__doc__
+    return remembered
 
 
 def stage_patterns(pattern: Sequence[int], stages: int) -> list[Sequence[int]]:

@@ -6,10 +6,11 @@ from typing import Final
 import numpy as np
 
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
+from costsvc.engine.loop import loop_batch, prompt_batch
 from costsvc.engine.memory import Lengths
 from costsvc.engine.parameters import distinct_experts
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, loop_batch, prompt_batch
+from costsvc.engine.serving import SteadyState
 from costsvc.engine.step import Batch, step_time
 
 FLOP_PER_PARAMETER: Final = 2

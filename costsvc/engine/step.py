@@ -1,15 +1,18 @@
 """One iteration of the serving loop, in seconds: decode tokens and prefill tokens through all layers."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
+from costsvc.engine.operators import Line, Roof, stacked
 from costsvc.engine.parameters import distinct_experts
-from costsvc.engine.replica import AttentionGroup, ExpertGroup, Replica
-from costsvc.engine.specs import DtypeSpec
+from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
+from costsvc.engine.specs import DtypeSpec, MoeFfn
 
 DISPATCH_VALUE_BYTES = 1
 
@@ -54,132 +57,214 @@ class StepTime:
 
 
 def step_time(replica: Replica, batch: Batch) -> StepTime:
-    """Time of one iteration.
+    """Time of one iteration, by its terms."""
+    return StepPlan(replica, batch).terms(batch.decode, batch.prefill, batch.sampled)
+
+
+class StepPlan:
+    """The iterations of a replica whose tokens see given contexts, ready for many numbers of tokens.
 
     With pipeline stages the batch runs as `pp` micro-batches; a sequence gets its next token when all have
     passed, so the iteration takes `pp` times the slowest stage, and a bubble more. With attention
     data-parallelism each rank has its share of the sequences, and experts see the tokens of all.
     `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
+
+    Parameters
+    ----------
+    contexts : Batch
+        Its positions count; its numbers of tokens do not.
     """
+
+    def __init__(self, replica: Replica, contexts: Batch) -> None:
+        self._of = _of_replica(replica)
+        slow = self._of.slow
+        decode, prefill = Line(0.0, 0.0), list[Roof]()
+        for group in replica.attention_groups:
+            layers = slow * group.stage_layers
+            decode = decode + _decode_layer(replica, group, contexts).times(layers)
+            prefill.append(_prefill_layer(replica, group, contexts).times(layers))
+        self._decode = decode
+        self._prefill = prefill
+
+    def terms(self, decode: Floats, prefill: Floats, sampled: Floats) -> StepTime:
+        """Each term of an iteration with so many tokens in the whole replica.
+
+        Parameters
+        ----------
+        decode, prefill, sampled : float or array
+            Decode and prompt tokens, and those that pass the head. [token]
+        """
+        of = self._of
+        tokens, rows = (decode + prefill) / of.ranks, prefill / of.ranks
+        attention: Floats = 0.0
+        for roof in self._prefill:
+            attention = attention + roof.seconds(rows)
+        return StepTime(
+            projections_s=of.projections.seconds(tokens),
+            ffn_s=of.ffn.seconds(tokens) + (of.router.seconds(tokens) if of.router else 0.0),
+            experts_s=of.experts_s(tokens),
+            decode_attention_s=self._decode.seconds(decode / of.ranks),
+            prefill_attention_s=attention,
+            communication_s=of.communication.seconds(tokens),
+            head_s=of.head.seconds(sampled / of.ranks),
+            layer_overhead_s=np.where(tokens > 0, of.layer_overhead_s, 0.0),
+            host_overhead_s=of.host_s(decode, sampled),
+        )
+
+    def total_s(self, decode: Floats, prefill: Floats, sampled: Floats) -> NDArray[np.float64]:
+        """The sum of the terms, evaluated together. [s]"""
+        of = self._of
+        tokens: Column = np.asarray((decode + prefill) * of.per_rank)
+        rows, heads = np.asarray(prefill * of.per_rank), np.asarray(sampled * of.per_rank)
+        first = len(of.roofs)
+        shape = np.broadcast(tokens, heads).shape
+        stack = np.empty((*shape[:-2], first + 1 + len(self._prefill), *shape[-2:]))
+        stack[..., :first, :, :] = tokens[..., None, :, :]
+        stack[..., first, :, :] = heads
+        stack[..., first + 1 :, :, :] = rows[..., None, :, :]
+        under_roofs = np.asarray(self._stacked.seconds(stack)).sum(axis=-3)
+        straight = self._decode.seconds(decode * of.per_rank) + of.communication.seconds(tokens)
+        busy = np.where(tokens > 0, of.layer_overhead_s, 0.0)
+        return np.asarray(under_roofs + of.experts_s(tokens) + straight + busy + of.host_s(decode, sampled))
+
+    @cached_property
+    def _stacked(self) -> Roof:
+        return stacked([*self._of.roofs, self._of.head, *self._prefill])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Experts:
+    """Routed experts of the layers that share one block: `roof` is of one touched expert."""
+
+    ffn: MoeFfn
+    roof: Roof
+
+    def seconds(self, tokens: Floats) -> Floats:
+        """All touched experts of one rank. [s]"""
+        touched = distinct_experts(self.ffn, tokens)
+        each = tokens * self.ffn.experts_per_token / np.maximum(touched, 1.0)
+        return touched * self.roof.seconds(each)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfReplica:
+    """What the terms need that no context changes. Slowness and pipeline stages are inside, but for the host."""
+
+    slow: Column
+    ranks: Column
+    per_rank: Column
+    dp: Column
+    projections: Roof
+    ffn: Roof
+    router: Roof | None
+    head: Roof
+    experts: tuple[_Experts, ...]
+    communication: Line
+    layer_overhead_s: Floats
+    step_overhead_s: Floats
+    sampled_s: Floats
+    prompt_s: Floats
+
+    @property
+    def roofs(self) -> list[Roof]:
+        """The matrix products that all tokens pass."""
+        return [self.projections, self.ffn, *([self.router] if self.router else [])]
+
+    def experts_s(self, tokens: Floats) -> Floats:
+        """Routed experts of all MoE layers of a stage; the busiest rank counts. [s]"""
+        total: Floats = 0.0
+        for group in self.experts:
+            total = total + group.seconds(tokens * self.dp)
+        return total
+
+    def host_s(self, decode: Floats, sampled: Floats) -> Floats:
+        """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
+        return self.step_overhead_s + self.sampled_s * sampled + self.prompt_s * (sampled - decode)
+
+
+@once_per_replica
+def _of_replica(replica: Replica) -> _OfReplica:
+    calibration, gpu, plan = replica.calibration, replica.gpu, replica.deployments[0].weights
     ranks = replica.dp * replica.pp
-    pp = replica.pp + replica.calibration.pipeline_bubble_share * (replica.pp - 1)
-    tokens = (batch.decode + batch.prefill) / ranks
-    calibration, gpu = replica.calibration, replica.gpu
-    plan = replica.deployments[0].weights
-    decode_s, prefill_s = _attention(replica, batch)
+    slow = (replica.pp + calibration.pipeline_bubble_share * (replica.pp - 1)) * calibration.slowdown_ratio
 
-    def dense_s(rows: Floats, parameters: Floats, dtype: DtypeSpec) -> Floats:
+    def dense(parameters: Floats, dtype: DtypeSpec) -> Roof:
         efficiency = operators.matrix_efficiency(calibration, gpu, dtype, experts=False)
-        return operators.gemm_s(rows, parameters, dtype, gpu, efficiency)
+        return operators.gemm(parameters, dtype, gpu, efficiency).times(slow)
 
-    busy = np.where(tokens > 0, 1.0, 0.0)
-    slow = pp * calibration.slowdown_ratio
-    return StepTime(
-        projections_s=slow * dense_s(tokens, replica.attention_parameters, plan.attention),
-        ffn_s=slow * (dense_s(tokens, replica.ffn_parameters, plan.ffn) + _router(replica, tokens)),
-        experts_s=slow * _experts(replica, tokens * replica.dp),
-        decode_attention_s=slow * decode_s,
-        prefill_attention_s=slow * prefill_s,
-        communication_s=slow * _communication(replica, tokens),
-        head_s=slow * dense_s(batch.sampled / ranks, replica.head_parameters, plan.embedding),
-        layer_overhead_s=slow * replica.stage_layers * calibration.layer_overhead_s * busy,
-        host_overhead_s=calibration.slowdown_ratio * _host(replica, batch),
+    host = calibration.slowdown_ratio / replica.dp
+    return _OfReplica(
+        slow=slow,
+        ranks=ranks,
+        per_rank=1.0 / ranks,
+        dp=replica.dp,
+        projections=dense(replica.attention_parameters, plan.attention),
+        ffn=dense(replica.ffn_parameters, plan.ffn),
+        router=dense(replica.router_parameters, plan.other) if replica.expert_groups else None,
+        head=dense(replica.head_parameters, plan.embedding),
+        experts=tuple(_expert_layers(replica, group, slow) for group in replica.expert_groups),
+        communication=_communication(replica).times(slow),
+        layer_overhead_s=slow * replica.stage_layers * calibration.layer_overhead_s,
+        step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
+        sampled_s=host * calibration.token_overhead_s,
+        prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,
     )
 
 
-def _router(replica: Replica, tokens: Floats) -> Floats:
-    if not replica.expert_groups:
-        return 0.0
-    dtype = replica.deployments[0].weights.other
-    efficiency = operators.matrix_efficiency(replica.calibration, replica.gpu, dtype, experts=False)
-    return operators.gemm_s(tokens, replica.router_parameters, dtype, replica.gpu, efficiency)
-
-
-def _experts(replica: Replica, tokens: Floats) -> Floats:
-    """Routed experts of all MoE layers of a stage; the busiest rank counts."""
-    total: Floats = 0.0
-    for group in replica.expert_groups:
-        total = total + group.stage_layers * _expert_layer(replica, group, tokens)
-    return total
-
-
-def _expert_layer(replica: Replica, group: ExpertGroup, tokens: Floats) -> Floats:
+def _expert_layers(replica: Replica, group: ExpertGroup, slow: Column) -> _Experts:
     dtype = replica.deployments[0].weights.experts
-    touched = distinct_experts(group.ffn, tokens)
     efficiency = operators.matrix_efficiency(replica.calibration, replica.gpu, dtype, experts=True)
-    per_expert = tokens * group.ffn.experts_per_token / np.maximum(touched, 1.0)
     skew = np.where(replica.ep > 1, replica.calibration.expert_skew_ratio, 1.0)
-    parameters = skew * touched * group.expert_parameters / (replica.tp * replica.dp)
-    return operators.experts_s(per_expert, parameters, dtype, replica.gpu, efficiency)
+    parameters = skew * group.expert_parameters / (replica.tp * replica.dp)
+    roof = operators.gemm(parameters, dtype, replica.gpu, efficiency)
+    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers))
 
 
-def _attention(replica: Replica, batch: Batch) -> tuple[Floats, Floats]:
-    """Decode and prefill attention of all layers of a stage."""
-    if not replica.deployments[0].kv_cache:
-        batch = _recomputed(batch)
-    decode_s: Floats = 0.0
-    prefill_s: Floats = 0.0
-    for group in replica.attention_groups:
-        decode_s = decode_s + group.stage_layers * _decode_layer(replica, group, batch)
-        prefill_s = prefill_s + group.stage_layers * _prefill_layer(replica, group, batch)
-    return decode_s, prefill_s
-
-
-def _recomputed(batch: Batch) -> Batch:
-    """Without a cache, what would be decode attention is inside the recomputed prefix."""
-    return Batch(0.0, 0.0, 1.0, batch.prefill, batch.prefill_first, batch.prefill_last, batch.sampled)
-
-
-def _decode_layer(replica: Replica, group: AttentionGroup, batch: Batch) -> Floats:
-    sequences = batch.decode / (replica.dp * replica.pp)
-    visible = decode_visible_tokens(group.attention, batch.decode_first, batch.decode_last)
-    context = (batch.decode_first + batch.decode_last) / 2
+def _decode_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> Line:
+    """One layer by running sequences of a rank."""
+    visible = decode_visible_tokens(group.attention, contexts.decode_first, contexts.decode_last)
+    context = (contexts.decode_first + contexts.decode_last) / 2
     values = group.attention.read_values(visible, context) * group.kv_share
     state = 2.0 * group.attention.state_bytes() / replica.tp
-    read_bytes = sequences * (values * replica.kv.value_bytes + state)
-    flops = sequences * group.attention.decode_flops(visible, context) / replica.tp
-    return operators.attention_decode_s(read_bytes, flops, replica.gpu, replica.calibration, replica.kv)
+    read_bytes = values * replica.kv.value_bytes + state
+    flops = group.attention.decode_flops(visible, context) / replica.tp
+    return operators.attention_decode(read_bytes, flops, replica.gpu, replica.calibration, replica.kv)
 
 
-def _prefill_layer(replica: Replica, group: AttentionGroup, batch: Batch) -> Floats:
-    tokens = batch.prefill / (replica.dp * replica.pp)
-    visible = mean_visible_tokens(group.attention, batch.prefill_first, batch.prefill_last)
-    context = (batch.prefill_first + batch.prefill_last) / 2
-    flops = tokens * group.attention.prefill_flops(visible, context) / replica.tp
-    held = group.attention.kv_values(batch.prefill_last) * group.kv_share * replica.kv.value_bytes
-    read_bytes = np.where(tokens > 0, held, 0.0)
+def _prefill_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> Roof:
+    """One layer by prompt tokens of a rank."""
+    visible = mean_visible_tokens(group.attention, contexts.prefill_first, contexts.prefill_last)
+    context = (contexts.prefill_first + contexts.prefill_last) / 2
+    flops = group.attention.prefill_flops(visible, context) / replica.tp
     if not group.attention.keeps_tokens:
-        return operators.scan_prefill_s(flops, replica.gpu, replica.calibration)
-    return operators.attention_prefill_s(flops, read_bytes, visible, replica.gpu, replica.calibration)
+        return operators.scan_prefill(flops, replica.gpu, replica.calibration)
+    held = group.attention.kv_values(contexts.prefill_last) * group.kv_share * replica.kv.value_bytes
+    return operators.attention_prefill(flops, held, visible, replica.gpu, replica.calibration)
 
 
-def _communication(replica: Replica, tokens: Floats) -> Floats:
+def _communication(replica: Replica) -> Line:
     """Two all-reduces a layer over TP; with attention data-parallelism the experts' one is two all-to-alls.
 
-    Tokens are dispatched in the experts' own width where that is 8 bit, and combined in 16 bit;
-    `exchange_overlap_share` of both hides behind another micro-batch's compute.
+    By tokens of a rank. Tokens are dispatched in the experts' own width where that is 8 bit, and combined in
+    16 bit; `exchange_overlap_share` of both hides behind another micro-batch's compute.
     """
-    gpu, calibration, model = replica.gpu, replica.calibration, replica.model
-    message = tokens * model.hidden_size * ACTIVATION_VALUE_BYTES
-    reduce_s = operators.all_reduce_s(message, replica.tp, gpu, calibration)
+    gpu, calibration = replica.gpu, replica.calibration
+    token_bytes = float(replica.model.hidden_size * ACTIVATION_VALUE_BYTES)
     spread = np.where(replica.dp > 1, replica.moe_layers, 0.0)
-    total = (2.0 * replica.stage_layers - spread) * reduce_s
+    reduce = operators.all_reduce(replica.tp, gpu, calibration)
+    total = _by_tokens(reduce, token_bytes).times(2.0 * replica.stage_layers - spread)
     if replica.expert_groups:
         chosen = replica.expert_groups[0].ffn.experts_per_token
-        ranks = replica.tp * replica.dp
+        exchange = operators.all_to_all(replica.tp * replica.dp, chosen, gpu, calibration)
         width = min(replica.deployments[0].weights.experts.value_bytes, ACTIVATION_VALUE_BYTES)
         narrow = max(width, DISPATCH_VALUE_BYTES) / ACTIVATION_VALUE_BYTES
-        ways = (message / replica.tp * narrow, message / replica.tp)
-        exchange_s = sum(operators.all_to_all_s(sent, ranks, chosen, gpu, calibration) for sent in ways)
-        total = total + (1.0 - calibration.exchange_overlap_share) * spread * exchange_s
+        own_bytes = token_bytes / replica.tp
+        both = _by_tokens(exchange, own_bytes * narrow) + _by_tokens(exchange, own_bytes)
+        total = total + both.times((1.0 - calibration.exchange_overlap_share) * spread)
     latency_s, bytes_per_s = operators.link(replica.tp * replica.pp, gpu, calibration)
-    hop_s = np.where(replica.pp > 1, latency_s + message / bytes_per_s, 0.0)
-    return total + hop_s
+    between = np.where(replica.pp > 1, 1.0, 0.0)
+    return total + Line(latency_s, token_bytes / bytes_per_s).times(between)
 
 
-def _host(replica: Replica, batch: Batch) -> Floats:
-    """Scheduling, sampling and detokenising: once a step, and per token of each engine process."""
-    calibration = replica.calibration
-    prompts = np.maximum(batch.sampled - batch.decode, 0.0) if replica.deployments[0].kv_cache else 0.0
-    per_rank = calibration.token_overhead_s * batch.sampled + calibration.prompt_overhead_s * prompts
-    return calibration.step_overhead_s + per_rank / replica.dp
+def _by_tokens(per_byte: Line, token_bytes: Floats) -> Line:
+    return Line(per_byte.once_s, per_byte.unit_s * token_bytes)

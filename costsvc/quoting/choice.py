@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from costsvc.engine.layouts import Wanted, possible_layouts
+from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
 from costsvc.engine.prefix import PrefixState, meet, prefix_state
 from costsvc.engine.replica import Replica, compile_replica
-from costsvc.engine.serving import SteadyState, lengths_of, run_loop, solve
+from costsvc.engine.serving import SteadyState, lengths_of, solve
 from costsvc.engine.sharing import compile_sharing
 from costsvc.engine.specs import Calibration, Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S

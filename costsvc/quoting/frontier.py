@@ -10,8 +10,9 @@ from pydantic import Field
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import possible_layouts
+from costsvc.engine.loop import run_loop
 from costsvc.engine.replica import compile_replica
-from costsvc.engine.serving import BOUNDS, lengths_of, run_loop, solve, state_at
+from costsvc.engine.serving import BOUNDS, lengths_of, solve, state_at
 from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import MS_PER_S, TOKENS_PER_MTOK
 from costsvc.errors import Infeasible, InvalidCatalogFile

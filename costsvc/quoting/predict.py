@@ -13,9 +13,10 @@ from costsvc.db.entries import GpuEntry, ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
+from costsvc.engine.loop import Array
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica, compile_replica
-from costsvc.engine.serving import BOUNDS, Array, lengths_of
+from costsvc.engine.serving import BOUNDS, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from costsvc.db.snapshot import Catalog
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats
+from costsvc.engine.loop import loop_batch
 from costsvc.engine.parameters import active_parameter_count, distinct_experts, parameter_count
-from costsvc.engine.serving import lengths_of, loop_batch
+from costsvc.engine.serving import lengths_of
 from costsvc.engine.specs import GpuSpec, MatrixEfficiency, MoeFfn
 from costsvc.engine.step import step_time
 from tests.engine.shapes import BF16, card, judged, one, requests, served
@@ -36,15 +37,15 @@ def test_a_roof_is_never_beaten(compute: float, memory: float) -> None:
 @EXAMPLES
 @given(tokens=token_counts, parameters=st.floats(1e6, 1e11))
 def test_a_matrix_product_keeps_below_both_peaks(tokens: float, parameters: float) -> None:
-    time = one(operators.gemm_s(tokens, parameters, BF16, H100, EFFICIENCY))
+    time = one(operators.gemm(parameters, BF16, H100, EFFICIENCY).seconds(tokens))
     assert 2 * tokens * parameters / time <= H100.dense_flops_per_s["bf16"]
     assert 2 * parameters / time <= H100.memory_bytes_per_s
-    assert one(operators.gemm_s(2 * tokens, parameters, BF16, H100, EFFICIENCY)) > time
+    assert one(operators.gemm(parameters, BF16, H100, EFFICIENCY).seconds(2 * tokens)) > time
 
 
 def test_utilisation_rises_with_tokens_and_saturates() -> None:
     tokens = np.asarray([8.0, 64.0, 512.0, 4_096.0, 65_536.0])
-    time = np.asarray(operators.gemm_s(tokens, 1e9, BF16, H100, EFFICIENCY))
+    time = np.asarray(operators.gemm(1e9, BF16, H100, EFFICIENCY).seconds(tokens))
     utilisation = 2 * tokens * 1e9 / time / H100.dense_flops_per_s["bf16"]
     assert np.all(np.diff(utilisation) > 0)
     assert utilisation[-1] == pytest.approx(EFFICIENCY.mfu_share, rel=0.02)
@@ -52,7 +53,7 @@ def test_utilisation_rises_with_tokens_and_saturates() -> None:
 
 
 def test_no_tokens_cost_nothing() -> None:
-    assert one(operators.gemm_s(0.0, 1e9, BF16, H100, EFFICIENCY)) == 0
+    assert one(operators.gemm(1e9, BF16, H100, EFFICIENCY).seconds(0.0)) == 0
 
 
 @EXAMPLES
@@ -60,9 +61,9 @@ def test_no_tokens_cost_nothing() -> None:
 def test_doubling_bandwidth_never_slows(tokens: float, context: float) -> None:
     faster = replace(H100, memory_bytes_per_s=2 * H100.memory_bytes_per_s)
     functions: tuple[Callable[[GpuSpec], Floats], ...] = (
-        lambda gpu: operators.gemm_s(tokens, 1e9, BF16, gpu, EFFICIENCY),
-        lambda gpu: operators.attention_decode_s(tokens * context, tokens * context, gpu, JUDGED, BF16),
-        lambda gpu: operators.attention_prefill_s(tokens * context, context, context, gpu, JUDGED),
+        lambda gpu: operators.gemm(1e9, BF16, gpu, EFFICIENCY).seconds(tokens),
+        lambda gpu: operators.attention_decode(context, context, gpu, JUDGED, BF16).seconds(tokens),
+        lambda gpu: operators.attention_prefill(context, context, context, gpu, JUDGED).seconds(tokens),
     )
     for function in functions:
         assert one(function(faster)) <= one(function(H100))
@@ -70,8 +71,8 @@ def test_doubling_bandwidth_never_slows(tokens: float, context: float) -> None:
 
 def test_attention_keeps_below_both_peaks() -> None:
     read, flops = 1e9, 1e12
-    decode = one(operators.attention_decode_s(read, flops, H100, JUDGED, BF16))
-    prefill = one(operators.attention_prefill_s(flops, read, 1e5, H100, JUDGED))
+    decode = one(operators.attention_decode(read, flops, H100, JUDGED, BF16).seconds(1.0))
+    prefill = one(operators.attention_prefill(flops, read, 1e5, H100, JUDGED).seconds(1.0))
     for time in (decode, prefill):
         assert read / time < H100.memory_bytes_per_s
         assert flops / time < H100.dense_flops_per_s["bf16"]
@@ -94,8 +95,8 @@ def test_weights_without_matrix_units_run_at_sixteen_bit(catalog: Catalog) -> No
 
 def test_a_lone_rank_pays_for_no_link() -> None:
     for message, ranks, free in ((1e6, 1.0, True), (0.0, 8.0, True), (1e6, 8.0, False)):
-        assert (one(operators.all_reduce_s(message, ranks, H100, JUDGED)) == 0) is free
-        assert (one(operators.all_to_all_s(message, ranks, 8, H100, JUDGED)) == 0) is free
+        assert (one(operators.all_reduce(ranks, H100, JUDGED).seconds(message)) == 0) is free
+        assert (one(operators.all_to_all(ranks, 8, H100, JUDGED).seconds(message)) == 0) is free
 
 
 # DeepSeek-AI, "DeepSeek-V3," arXiv:2412.19437, section 3.2.2: a token crosses once to each node.
@@ -109,7 +110,7 @@ def test_a_token_goes_once_to_each_place_of_its_experts(
     elsewhere = np.mean([len(set(row) - {0}) for row in picks.tolist()])
     message = 1e9
     rate = JUDGED.network_bytes_per_s if on_network else H100.link_bytes_per_s * JUDGED.link_efficiency_share
-    seconds = one(operators.all_to_all_s(message, float(ranks), chosen, H100, JUDGED))
+    seconds = one(operators.all_to_all(float(ranks), chosen, H100, JUDGED).seconds(message))
     latency = JUDGED.network_latency_s if on_network else JUDGED.link_latency_s
     assert (seconds - latency) * rate / message == pytest.approx(float(elsewhere), rel=0.02)
 
@@ -120,7 +121,7 @@ def test_an_all_reduce_moves_twice_all_but_its_share(ranks: int, message: float)
     # Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, section 4.
     rate = H100.link_bytes_per_s * JUDGED.link_efficiency_share
     expected = JUDGED.link_latency_s + 2 * (ranks - 1) / ranks * message / rate
-    assert one(operators.all_reduce_s(message, float(ranks), H100, JUDGED)) == pytest.approx(expected)
+    assert one(operators.all_reduce(float(ranks), H100, JUDGED).seconds(message)) == pytest.approx(expected)
 
 
 def test_beyond_the_scale_up_domain_the_network_is_used() -> None:

@@ -2,19 +2,11 @@
 
 import pytest
 
+from costsvc.engine.loop import prompt_batch, run_loop, step_token_limit, transfer_s, ttft_unloaded_s
 from costsvc.engine.memory import sequence_bytes
 from costsvc.engine.pricing import fleet, step_prices
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import (
-    SteadyState,
-    lengths_of,
-    prompt_batch,
-    run_loop,
-    solve,
-    step_token_limit,
-    transfer_s,
-    ttft_unloaded_s,
-)
+from costsvc.engine.serving import SteadyState, lengths_of, solve
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from tests.engine.shapes import one, requests, served

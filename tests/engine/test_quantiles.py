@@ -8,8 +8,8 @@ import pytest
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.attention import FullAttention
 from costsvc.engine.attention.evicting import EvictingAttention
+from costsvc.engine.loop import run_loop
 from costsvc.engine.quantiles import tpot_quantiles_s, ttft_quantiles_s
-from costsvc.engine.serving import run_loop
 from costsvc.quoting.evaluate import Evaluated, evaluate
 from costsvc.quoting.request import parse_request
 from tests.docs.refresh import DAY, shipped_catalog

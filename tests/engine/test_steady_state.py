@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import memory_budget, sequences_that_fit
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import BOUNDS, SteadyState, lengths_of, run_loop, solve
+from costsvc.engine.serving import BOUNDS, SteadyState, lengths_of, solve
 from costsvc.engine.specs import Objectives, Traffic
 from tests.engine.shapes import one, requests, served
 

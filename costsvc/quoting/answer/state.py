@@ -1,7 +1,8 @@
 """What runs: request as understood, deployment, concurrency, memory, latency, throughput."""
 
+from costsvc.engine.loop import ttft_unloaded_s
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
-from costsvc.engine.serving import BOUNDS, ttft_unloaded_s
+from costsvc.engine.serving import BOUNDS
 from costsvc.engine.units import MS_PER_S
 from costsvc.quoting.answer.plain import Section, number, number_exact, whole
 from costsvc.quoting.choice import Choice

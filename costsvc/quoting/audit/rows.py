@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from costsvc.engine.loop import loop_batch, prompt_batch, queue_factor, step_token_limit, transfer_s
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import loop_batch, prompt_batch, queue_factor, step_token_limit, transfer_s
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import StepTime, step_time
 from costsvc.quoting.audit.record import plain
