@@ -49,7 +49,13 @@ class TokenPrices:
 
 
 def marginal_prices(
-    replica: Replica, lengths: Lengths, objectives: Objectives, utilization_share: float, cost_gpu_s: float
+    replica: Replica,
+    lengths: Lengths,
+    objectives: Objectives,
+    utilization_share: float,
+    cost_gpu_s: float,
+    *,
+    around: SteadyState | None = None,
 ) -> TokenPrices:
     r"""Aumann-Shapley prices: the mean marginal cost of a token along the ray from nothing to the request.
 
@@ -60,20 +66,32 @@ def marginal_prices(
     cells; central differences. The concurrency is solved anew at each point, so a token pays for time and for
     room. Without a cache a cached token costs what an uncached one does.
 
+    Parameters
+    ----------
+    around : SteadyState, optional
+        The states of `ray_lengths(lengths)`, where they have been solved already.
+
     References
     ----------
     .. [1] Aumann and Shapley, Values of Non-Atomic Games, 1974, theorem B.
     .. [2] Billera, Heath and Raanan, "Internal telephone billing rates," Operations Research 26(6), 1978.
     .. [3] Mirman and Tauman, Mathematics of Operations Research 7(1), 1982.
     """
-    tokens = np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+    tokens = _tokens(lengths)
 
     def cost(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _request_gpu_s(replica, lengths, points, objectives, utilization_share)
+        at = _lengths_at(lengths, points)
+        return _request_gpu_s(
+            replica, at, solve(replica, at, objectives, utilization_share), utilization_share
+        )
 
     prices = np.zeros(len(tokens))
     for nodes in NODES:
-        prices = _ray_integral(cost, tokens, nodes)
+        if around is not None and nodes == NODES[0]:
+            costs = _request_gpu_s(replica, ray_lengths(lengths), around, utilization_share)
+        else:
+            costs = cost(_ray_points(tokens, nodes))
+        prices = _ray_integral(costs, tokens, nodes)
         if abs(prices @ tokens / cost_gpu_s - 1.0) < RESIDUAL_SHARE:
             break
     else:
@@ -83,20 +101,31 @@ def marginal_prices(
     return _conserving(prices, tokens, cost_gpu_s)
 
 
-def _ray_integral(
-    cost: Callable[[NDArray[np.float64]], NDArray[np.float64]], tokens: NDArray[np.float64], nodes: int
-) -> NDArray[np.float64]:
-    """Mean marginal costs along the ray to `tokens`, by central differences at Gauss-Legendre nodes."""
+def ray_lengths(lengths: Lengths) -> Lengths:
+    """The requests whose costs `marginal_prices` asks for first, so that they can be solved with others."""
+    return _lengths_at(lengths, _ray_points(_tokens(lengths), NODES[0]))
+
+
+def _ray_points(tokens: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
+    """Both sides of each kind of token at Gauss-Legendre nodes of the ray to `tokens`. (points, kinds)"""
+    places, _ = _gauss_legendre(nodes)
+    ray, moved = places[:, None] * tokens, places[:, None] * _difference_tokens(tokens)
+    axes = np.eye(len(tokens))
+    up = ray[:, None, :] + axes * moved[:, :, None]
+    down = ray[:, None, :] - axes * (moved * (tokens > 0))[:, :, None]
+    return np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])
+
+
+def _ray_integral(costs: NDArray[np.float64], tokens: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
+    """Mean marginal costs along the ray to `tokens`, by central differences at its points."""
     places, weights = _gauss_legendre(nodes)
-    steps = RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum())
-    ray, moved = places[:, None] * tokens, places[:, None] * steps
-    up, down = (np.repeat(ray[:, None, :], len(tokens), axis=1) for _ in range(2))
-    for axis in range(len(tokens)):
-        up[:, axis, axis] += moved[:, axis]
-        down[:, axis, axis] -= moved[:, axis] * (tokens[axis] > 0)
-    high, low = cost(np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])).reshape(2, nodes, 3)
-    width = moved * np.where(tokens > 0, 2.0, 1.0)
+    high, low = costs.reshape(2, nodes, len(tokens))
+    width = places[:, None] * _difference_tokens(tokens) * np.where(tokens > 0, 2.0, 1.0)
     return np.asarray(weights @ ((high - low) / width))
+
+
+def _difference_tokens(tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum()))
 
 
 def _cell_prices(
@@ -125,7 +154,7 @@ def step_prices(
     The Shapley value of two players, :math:`\phi_d = (T(d) + T(d+p) - T(p)) / 2`; memory is left out. A cached
     token pays the prefill attention over it. With `pools`, each pool's own time is its tokens' bill.
     """
-    tokens = np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+    tokens = _tokens(lengths)
     decode_gpu_s, prefill_gpu_s = (_pool_bills if pools or _is_split(replica) else _shapley_bills)(
         replica, lengths, state
     )
@@ -138,26 +167,37 @@ def step_prices(
     return _conserving(prices, tokens, cost_gpu_s)
 
 
+def rent_step_bytes(replica: Replica, lengths: Lengths, state: SteadyState) -> float:
+    """Cache memory of one more thousandth of the sequences, per accelerator; 0 where memory does not bind. [B]"""
+    if state.limits["memory"][0, 0] > state.sequences[0, 0] * (1 + RENT_STEP):
+        return 0.0
+    step = RENT_STEP * _first(sequence_bytes(replica, lengths.resident)) * float(state.sequences[0, 0])
+    return step / float(replica.dp[0, 0])
+
+
 def context_rent_gpus_per_byte(
-    replica: Replica, lengths: Lengths, objectives: Objectives, utilization_share: float, state: SteadyState
+    replica: Replica, lengths: Lengths, state: SteadyState, more: SteadyState
 ) -> float:
     r"""Rent of cache memory, :math:`\frac{g}{d} \, \partial \ln X / \partial M`.
 
     The accelerators whose work is not sold because a byte is taken on each accelerator of one of the `dp`
     ranks; 0 where memory does not bind.
 
+    Parameters
+    ----------
+    more : SteadyState
+        The state with `rent_step_bytes` of cache memory more.
+
     Returns
     -------
     float
         [accelerators/B]
     """
-    if state.limits["memory"][0, 0] > state.sequences[0, 0] * (1 + RENT_STEP):
+    extra_bytes = rent_step_bytes(replica, lengths, state)
+    if not extra_bytes:
         return 0.0
-    extra = RENT_STEP * _first(sequence_bytes(replica, lengths.resident)) * float(state.sequences[0, 0])
-    extra /= float(replica.dp[0, 0])
-    more = solve(replica, lengths, objectives, utilization_share, extra_kv_bytes=extra)
     gain = float(np.log(more.requests_per_s[0, 0] / state.requests_per_s[0, 0]))
-    return max(gain, 0.0) / extra * float(replica.gpus[0, 0] / replica.dp[0, 0])
+    return max(gain, 0.0) / extra_bytes * float(replica.gpus[0, 0] / replica.dp[0, 0])
 
 
 def cached_token_bytes(replica: Replica, lengths: Lengths) -> float:
@@ -242,17 +282,16 @@ def gpu_second_usd(usd_per_gpu_hour: float) -> float:
     return usd_per_gpu_hour / SECONDS_PER_HOUR
 
 
-def _request_gpu_s(
-    replica: Replica,
-    lengths: Lengths,
-    points: NDArray[np.float64],
-    objectives: Objectives,
-    utilization_share: float,
-) -> NDArray[np.float64]:
-    """Accelerator-seconds of requests of other lengths in the same deployment."""
+def _tokens(lengths: Lengths) -> NDArray[np.float64]:
+    """I, K and O of one request. [token]"""
+    return np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
+
+
+def _lengths_at(lengths: Lengths, points: NDArray[np.float64]) -> Lengths:
+    """Requests of other lengths with the same share of hits held once, for the same deployment."""
     cached = points[:, 1]
     shared_part = np.asarray(lengths.shared / np.maximum(lengths.cached, 1e-300))
-    at = replace(
+    return replace(
         lengths,
         uncached=points[:, 0],
         cached=cached,
@@ -260,12 +299,17 @@ def _request_gpu_s(
         shared=cached * shared_part,
         prompt_unit=lengths.per_prompt,
     )
-    state = solve(replica, at, objectives, utilization_share)
+
+
+def _request_gpu_s(
+    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float
+) -> NDArray[np.float64]:
+    """Accelerator-seconds of requests; where the objectives cannot be kept, of one alone that misses them."""
     cost_gpu_s = np.asarray(state.request_gpu_s[0], dtype=np.float64)
     missed = np.isnan(cost_gpu_s)
     if not missed.any():
         return cost_gpu_s
-    return np.where(missed, _alone_gpu_s(replica, at, state, utilization_share), cost_gpu_s)
+    return np.where(missed, _alone_gpu_s(replica, lengths, state, utilization_share), cost_gpu_s)
 
 
 def _alone_gpu_s(

@@ -41,9 +41,8 @@ class AttentionGroup:
     cache_layers: Column
     kv_share: Column
 
-    def only(self, place: int) -> "AttentionGroup":
-        """Those of the layout at a place."""
-        here = slice(place, place + 1)
+    def some(self, here: list[int]) -> "AttentionGroup":
+        """Those of the layouts at some places."""
         return AttentionGroup(
             self.attention, self.stage_layers[here], self.cache_layers[here], self.kv_share[here]
         )
@@ -57,9 +56,9 @@ class ExpertGroup:
     stage_layers: Column
     expert_parameters: int
 
-    def only(self, place: int) -> "ExpertGroup":
-        """Those of the layout at a place."""
-        return ExpertGroup(self.ffn, self.stage_layers[place : place + 1], self.expert_parameters)
+    def some(self, here: list[int]) -> "ExpertGroup":
+        """Those of the layouts at some places."""
+        return ExpertGroup(self.ffn, self.stage_layers[here], self.expert_parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +95,33 @@ class Replica:
         """Storage type of the cache; all layouts share it."""
         return self.deployments[0].kv
 
-    def only(self, place: int) -> "Replica":
-        """The one layout at a place."""
-        if ("only", place) not in self.memo:
-            columns = {
-                one.name: getattr(self, one.name)[place : place + 1]
+    def some(self, places: Sequence[int]) -> "Replica":
+        """The layouts at some places."""
+        key = "layouts", tuple(places)
+        if key not in self.memo:
+            here = list(places)
+            columns: dict[str, Any] = {
+                one.name: value[here]
                 for one in fields(self)
-                if isinstance(getattr(self, one.name), np.ndarray)
+                if isinstance(value := getattr(self, one.name), np.ndarray)
             }
-            self.memo["only", place] = replace(
+            self.memo[key] = replace(
                 self,
                 **columns,
-                deployments=(self.deployments[place],),
-                attention_groups=tuple(group.only(place) for group in self.attention_groups),
-                expert_groups=tuple(group.only(place) for group in self.expert_groups),
+                deployments=tuple(self.deployments[place] for place in here),
+                attention_groups=tuple(group.some(here) for group in self.attention_groups),
+                expert_groups=tuple(group.some(here) for group in self.expert_groups),
             )
-        one: Replica = self.memo["only", place]
-        return one
+        found: Replica = self.memo[key]
+        return found
+
+    def only(self, place: int) -> "Replica":
+        """The one layout at a place."""
+        return self.some([place])
+
+    def under(self, calibration: Calibration) -> "Replica":
+        """The same layouts under other judgements."""
+        return self if calibration is self.calibration else replace(self, calibration=calibration)
 
 
 def once_per_replica(compute: Callable[[Replica], Result]) -> Callable[[Replica], Result]:

@@ -1,5 +1,6 @@
 """Steady state of a replica: how many sequences run, how long a step takes, what a request costs in time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -95,6 +96,40 @@ def solve(
     if slower.any():
         bound = np.where(slower, _binding(loop, objectives), bound)
     return state_at(replica, lengths, sequences, loop, bound, limits)
+
+
+def solve_together(
+    replica: Replica,
+    requests: Sequence[Lengths],
+    objectives: Objectives,
+    utilization_share: float,
+    extra_kv_bytes: Sequence[float],
+) -> list[SteadyState]:
+    """The states of several requests on the same layouts, each with its own extra memory, in one evaluation.
+
+    Parameters
+    ----------
+    requests : sequence of Lengths
+        Points of each; the spread of lengths is that of the first.
+    """
+    points = [len(np.atleast_1d(np.asarray(one.uncached))) for one in requests]
+
+    def joined(values: Sequence[Floats]) -> Array:
+        pairs = zip(values, points, strict=True)
+        return np.concatenate([np.broadcast_to(value, count) for value, count in pairs])
+
+    together = replace(
+        requests[0],
+        uncached=joined([one.uncached for one in requests]),
+        cached=joined([one.cached for one in requests]),
+        output=joined([one.output for one in requests]),
+        shared=joined([one.shared for one in requests]),
+        context_limit=joined([one.context_limit for one in requests]),
+        prompt_unit=joined([one.per_prompt for one in requests]),
+    )
+    state = solve(replica, together, objectives, utilization_share, extra_kv_bytes=joined(extra_kv_bytes))
+    ends = np.cumsum(points)
+    return [state.only(slice(None), slice(end - count, end)) for end, count in zip(ends, points, strict=True)]
 
 
 def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """The money of a chosen deployment: prices per token class, the request's cost, the fleet."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -14,13 +15,24 @@ from costsvc.engine.pricing import (
     fleet,
     load_multiplier,
     marginal_prices,
+    ray_lengths,
+    rent_step_bytes,
     step_prices,
 )
-from costsvc.engine.serving import SteadyState
+from costsvc.engine.serving import SteadyState, solve_together
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.gpu_price import GpuPrice
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The chosen layout with other hits; `tokens` are the prices there, None where it misses the objectives."""
+
+    lengths: Lengths
+    state: SteadyState
+    tokens: TokenPrices | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +56,7 @@ class Bill:
     rent_gpus_per_byte: float
     token_bytes: float
     fx_rate: Decimal
+    compared: Compared | None = None
 
     @property
     def request_usd(self) -> float:
@@ -51,28 +64,73 @@ class Bill:
         return self.request_gpu_s * self.factor
 
 
-def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice) -> Bill:
-    """Attribute the cost of one request and put money on it."""
+def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice, other: Lengths | None = None) -> Bill:
+    """Attribute the cost of one request and put money on it.
+
+    Parameters
+    ----------
+    other : Lengths, optional
+        Another request on the same layout, to be solved and priced beside it.
+    """
     request, state = scenario.request, choice.state
     cost_gpu_s = float(state.request_gpu_s[0, 0])
     rates = scenario.load.hourly_rps or (scenario.load.rps,)
     hours = tuple(_fleet(scenario, state, rate) if rate else None for rate in rates)
     second_usd = price.usd_per_gpu_second
     multiplier = _multiplier(hours, scenario.utilization_share)
+    solved = _solved(scenario, choice, other)
     return Bill(
         gpu_second_usd=second_usd,
         load_multiplier=multiplier,
         factor=second_usd * multiplier * (1.0 + request.margin),
         request_gpu_s=cost_gpu_s,
-        tokens=token_prices(scenario, choice, choice.lengths, state),
+        tokens=token_prices(scenario, choice, choice.lengths, state, around=solved.get("around")),
         fleet=hours[0] if len(hours) == 1 else None,
         hours=hours,
-        rent_gpus_per_byte=context_rent_gpus_per_byte(
-            choice.replica, choice.lengths, choice.objectives, scenario.utilization_share, state
-        ),
+        rent_gpus_per_byte=_rent(choice, solved),
         token_bytes=cached_token_bytes(choice.replica, choice.lengths),
         fx_rate=request.fx_rate or Decimal(1),
+        compared=None if other is None else _compared(scenario, choice, other, solved),
     )
+
+
+def _solved(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[str, SteadyState]:
+    """What a bill needs beside the request itself, in one evaluation.
+
+    A little `more` memory where it has a rent, the points `around` the ray of marginal prices, and the `other`
+    request with the points around its own.
+    """
+    asked: dict[str, tuple[Lengths, float]] = {}
+    marginal = scenario.request.attribution == "marginal"
+    more_bytes = rent_step_bytes(choice.replica, choice.lengths, choice.state)
+    if more_bytes:
+        asked["more"] = choice.lengths, more_bytes
+    if marginal:
+        asked["around"] = ray_lengths(choice.lengths), 0.0
+    if other is not None:
+        asked["other"] = other, 0.0
+        if marginal:
+            asked["around_other"] = ray_lengths(other), 0.0
+    if not asked:
+        return {}
+    requests, extras = zip(*asked.values(), strict=True)
+    states = solve_together(choice.replica, requests, choice.objectives, scenario.utilization_share, extras)
+    return dict(zip(asked, states, strict=True))
+
+
+def _rent(choice: Choice, solved: Mapping[str, SteadyState]) -> float:
+    if "more" not in solved:
+        return 0.0
+    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved["more"])
+
+
+def _compared(
+    scenario: Scenario, choice: Choice, other: Lengths, solved: Mapping[str, SteadyState]
+) -> Compared:
+    state, tokens = solved["other"], None
+    if not np.isnan(state.sequences[0, 0]):
+        tokens = token_prices(scenario, choice, other, state, around=solved.get("around_other"))
+    return Compared(lengths=other, state=state, tokens=tokens)
 
 
 def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:
@@ -86,12 +144,19 @@ def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:
     )
 
 
-def token_prices(scenario: Scenario, choice: Choice, lengths: Lengths, state: SteadyState) -> TokenPrices:
+def token_prices(
+    scenario: Scenario,
+    choice: Choice,
+    lengths: Lengths,
+    state: SteadyState,
+    *,
+    around: SteadyState | None = None,
+) -> TokenPrices:
     """Prices per token under the asked attribution. [accelerator-second/token]"""
     cost_gpu_s = float(state.request_gpu_s[0, 0])
     if scenario.request.attribution == "marginal":
         return marginal_prices(
-            choice.replica, lengths, choice.objectives, scenario.utilization_share, cost_gpu_s
+            choice.replica, lengths, choice.objectives, scenario.utilization_share, cost_gpu_s, around=around
         )
     pools = scenario.request.attribution == "pools"
     return step_prices(choice.replica, lengths, state, cost_gpu_s, pools=pools)

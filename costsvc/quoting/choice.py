@@ -5,16 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costsvc.engine.layouts import Wanted, possible_layouts
+from costsvc.engine.layouts import Wanted
 from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
 from costsvc.engine.prefix import PrefixState, meet, prefix_state
-from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, lengths_of, solve
 from costsvc.engine.sharing import compile_sharing
-from costsvc.engine.specs import Calibration, Deployment, Objectives
+from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, SloUnreachable
+from costsvc.quoting.compiled import every_layout
 from costsvc.quoting.scenario import Scenario
 
 PREFIX_FINALISTS = 3
@@ -49,9 +50,8 @@ def choose(scenario: Scenario) -> Choice:
     UnsupportedLayout, DoesNotFit, SloUnreachable
         No layout divides the model, holds one sequence, or meets the objectives.
     """
-    layouts = _layouts(scenario, scenario.wanted)
     lengths = lengths_of(scenario.traffic)
-    every = _compiled(scenario, layouts)
+    every = every_layout(scenario)
     state = solve(every, lengths, scenario.objectives, scenario.utilization_share)
     fits = ~np.isnan(state.limits["memory"][:, 0])
     if not fits.any():
@@ -61,14 +61,28 @@ def choose(scenario: Scenario) -> Choice:
         every, state = _smaller_steps(scenario, every, lengths)
         warnings.append(_step_warning(every))
     if np.isnan(state.sequences).all():
-        every = _compiled(scenario, layouts)
+        every = every_layout(scenario)
         objectives, warnings = _relaxed(scenario, every, lengths, fits)
         state = solve(every, lengths, objectives, scenario.utilization_share)
     order = [int(index) for index in np.argsort(state.request_gpu_s[:, 0], kind="stable")]
     feasible = int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
-    finalists = [layouts[index] for index in order[: min(feasible, PREFIX_FINALISTS)]]
-    best = _best(scenario, every.calibration, finalists, lengths, objectives)
-    return replace(best, considered=len(layouts), feasible=feasible, warnings=tuple(warnings))
+    if scenario.sharing is None:
+        replica, prefix = every.only(order[0]), None
+        state = state.only(slice(order[0], order[0] + 1), slice(None))
+    else:
+        finalists = order[: min(feasible, PREFIX_FINALISTS)]
+        replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives)
+        state, lengths = prefix.state, prefix.lengths
+    return Choice(
+        replica=replica,
+        lengths=lengths,
+        objectives=objectives,
+        state=state,
+        prefix=prefix,
+        considered=len(every.deployments),
+        feasible=feasible,
+        warnings=tuple(warnings),
+    )
 
 
 def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
@@ -90,58 +104,26 @@ def _step_warning(every: Replica) -> str:
     )
 
 
-def _layouts(scenario: Scenario, wanted: Wanted) -> list[Deployment]:
-    calibration = scenario.resolved.calibration
-    return possible_layouts(scenario.model.spec, scenario.gpu.spec, calibration, scenario.base, wanted)
-
-
-def _compiled(
-    scenario: Scenario, layouts: Sequence[Deployment], calibration: Calibration | None = None
-) -> Replica:
-    return compile_replica(
-        scenario.model.spec, scenario.gpu.spec, calibration or scenario.resolved.calibration, layouts
-    )
-
-
-def _best(
+def _with_prefixes(
     scenario: Scenario,
-    calibration: Calibration,
-    finalists: Sequence[Deployment],
+    every: Replica,
+    finalists: Sequence[int],
     lengths: Lengths,
     objectives: Objectives,
-) -> Choice:
-    """The cheapest finalist; with a sharing profile, the cheapest with its prefix cache."""
-    utilization, layout, prefix = scenario.utilization_share, finalists[0], None
-    if scenario.sharing is None:
-        replica = _compiled(scenario, [layout], calibration)
-        state = solve(replica, lengths, objectives, utilization)
-    else:
-        prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
-        sharing = compile_sharing(scenario.sharing, prompt, output)
-        together = _compiled(scenario, finalists, calibration)
-        met = meet(together, lengths, objectives, utilization, sharing, tiers=scenario.load.tiers)
-        best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
-        replica = _compiled(scenario, [finalists[best]], calibration)
-        prefix = prefix_state(
-            replica,
-            lengths,
-            objectives,
-            utilization,
-            sharing,
-            meeting=met.of(best),
-            tiers=scenario.load.tiers,
-        )
-        state, lengths = prefix.state, prefix.lengths
-    return Choice(
-        replica=replica,
-        lengths=lengths,
-        objectives=objectives,
-        state=state,
-        prefix=prefix,
-        considered=1,
-        feasible=1,
-        warnings=(),
+) -> tuple[Replica, PrefixState]:
+    """The finalist that is cheapest with its prefix cache."""
+    assert scenario.sharing is not None  # noqa: S101 - only a profile that shares gets here
+    utilization, tiers = scenario.utilization_share, scenario.load.tiers
+    prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
+    sharing = compile_sharing(scenario.sharing, prompt, output)
+    together = every.some(finalists)
+    met = meet(together, lengths, objectives, utilization, sharing, tiers=tiers)
+    best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
+    replica = every.only(finalists[best])
+    prefix = prefix_state(
+        replica, lengths, objectives, utilization, sharing, meeting=met.of(best), tiers=tiers
     )
+    return replica, prefix
 
 
 def _relaxed(
@@ -215,7 +197,7 @@ def does_not_fit(scenario: Scenario, every: Replica) -> DoesNotFit:
 def _ways_out(scenario: Scenario, longest: int) -> list[str]:
     ways = []
     if scenario.wanted != Wanted():
-        every = _compiled(scenario, _layouts(scenario, Wanted()))
+        every = every_layout(scenario, Wanted())
         needed = sequence_bytes(every, scenario.traffic.context_limit_tokens)
         room = np.asarray(needed <= memory_budget(every).kv_bytes)
         enough = [d.gpus for d, fit in zip(every.deployments, room[:, 0], strict=True) if fit]

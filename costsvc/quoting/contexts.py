@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.layouts import possible_layouts
 from costsvc.engine.memory import Lengths
-from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, lengths_of, solve
 from costsvc.engine.specs import Objectives
 from costsvc.quoting.answer.plain import number_exact
+from costsvc.quoting.compiled import every_layout
 from costsvc.quoting.evaluate import Evaluated
 
 SHORTEST_PROMPT_TOKENS = 1
@@ -63,10 +63,7 @@ def of_chosen(running: Evaluated) -> Contexts:
 def of_all(running: Evaluated) -> Contexts:
     """All layouts that the request allows, with the hits of the chosen one."""
     scenario, choice = running.scenario, running.choice
-    layouts = possible_layouts(
-        scenario.model.spec, scenario.gpu.spec, scenario.resolved.calibration, scenario.base, scenario.wanted
-    )
-    replica = compile_replica(scenario.model.spec, scenario.gpu.spec, choice.replica.calibration, layouts)
+    replica = every_layout(scenario).under(choice.replica.calibration)
     lengths = choice.lengths if scenario.sharing is not None else lengths_of(scenario.traffic)
     return replace(of_chosen(running), replica=replica, lengths=lengths)
 
@@ -75,18 +72,13 @@ def as_quoted(running: Evaluated) -> Contexts:
     """All layouts under the objectives and the step budget that a quote tries first."""
     scenario = running.scenario
     every = of_all(running)
-    replica = replace(every.replica, calibration=scenario.resolved.calibration)
+    replica = every.replica.under(scenario.resolved.calibration)
     return replace(every, replica=replica, objectives=scenario.objectives)
 
 
 def chosen_at(running: Evaluated, contexts: Contexts, ctx: int, layout: int) -> Evaluated:
     """One layout at one context, as if it had been asked for."""
-    replica = compile_replica(
-        contexts.replica.model,
-        contexts.replica.gpu,
-        contexts.replica.calibration,
-        [contexts.replica.deployments[layout]],
-    )
+    replica = contexts.replica.only(layout)
     one = replace(contexts, replica=replica)
     places = np.asarray([float(ctx)])
     choice = replace(

@@ -9,9 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.layouts import possible_layouts
 from costsvc.engine.loop import run_loop
-from costsvc.engine.replica import compile_replica
 from costsvc.engine.serving import BOUNDS, lengths_of, solve, state_at
 from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import MS_PER_S, TOKENS_PER_MTOK
@@ -19,6 +17,7 @@ from costsvc.errors import Infeasible, InvalidCatalogFile
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.choice import choose
 from costsvc.quoting.compare import ANY, Names, gpus_of
+from costsvc.quoting.compiled import every_layout
 from costsvc.quoting.evaluate import changed, plain_quote
 from costsvc.quoting.gpu_price import price_of
 from costsvc.quoting.money import money
@@ -114,10 +113,7 @@ def pareto(points: list[Point]) -> list[Point]:
 def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies: int) -> Iterator[Point]:
     scenario = resolve(catalog, request, today)
     second_usd = price_of(catalog, scenario).usd_per_gpu_second
-    layouts = possible_layouts(
-        scenario.model.spec, scenario.gpu.spec, scenario.resolved.calibration, scenario.base, scenario.wanted
-    )
-    replica = compile_replica(scenario.model.spec, scenario.gpu.spec, scenario.resolved.calibration, layouts)
+    replica = every_layout(scenario)
     lengths = lengths_of(scenario.traffic)
     if scenario.sharing is not None:
         lengths = choose(scenario).lengths
@@ -139,7 +135,7 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
     tokens = number_exact(lengths.prompt) + number_exact(lengths.output)
     margin = 1.0 + request.margin
     usd = at.request_gpu_s * second_usd / utilization * margin / tokens * TOKENS_PER_MTOK
-    for row, layout in enumerate(layouts):
+    for row, layout in enumerate(replica.deployments):
         if np.isnan(most.sequences[row, 0]):
             continue
         for place in range(concurrencies):

@@ -75,7 +75,8 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
     offered = offered_traffic(catalog, request, running)
     before = None if checked.now is None else offered_traffic(catalog, request, checked.now)
     band, _ = grounds.error_band(catalog, running.scenario)
-    bill = bill_of(running.scenario, running.choice, running.price)
+    other = prefix.other_lengths(catalog, running.scenario, running.choice)
+    bill = bill_of(running.scenario, running.choice, running.price, other)
     left_out: Section = dict(levers.LEFT_OUT)
     return answer | {
         "verdict": {

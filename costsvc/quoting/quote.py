@@ -32,7 +32,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
     scenario = resolve(catalog, request, today)
     price = price_of(catalog, scenario)
     choice = choose(scenario)
-    bill = bill_of(scenario, choice, price)
+    bill = bill_of(scenario, choice, price, prefix.other_lengths(catalog, scenario, choice))
     band, _ = grounds.error_band(catalog, scenario)
     warnings: list[Plain] = [*scenario.warnings, *choice.warnings]
     answer: Section = {

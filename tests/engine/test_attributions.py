@@ -16,6 +16,7 @@ from costsvc.engine.pricing import (
     gpu_second_usd,
     load_multiplier,
     marginal_prices,
+    rent_step_bytes,
     step_prices,
 )
 from costsvc.engine.replica import Replica
@@ -140,14 +141,16 @@ def test_rent_is_zero_where_memory_does_not_bind_and_positive_where_it_does() ->
     for replica, binds in ((tight, True), (roomy, False)):
         objectives = Objectives() if binds else Objectives(tpot_s=0.02)
         state = solve(replica, lengths, objectives, 0.8)
-        rent = context_rent_gpus_per_byte(replica, lengths, objectives, 0.8, state)
+        step = rent_step_bytes(replica, lengths, state)
+        more = solve(replica, lengths, objectives, 0.8, extra_kv_bytes=step)
+        rent = context_rent_gpus_per_byte(replica, lengths, state, more)
         assert (rent > 0) is binds
     state = solve(tight, lengths, Objectives(), 0.8)
-    more = solve(tight, lengths, Objectives(), 0.8, extra_kv_bytes=1e8)
-    gained = float(np.log(one(more.requests_per_s) / one(state.requests_per_s)))
-    assert context_rent_gpus_per_byte(tight, lengths, Objectives(), 0.8, state) == pytest.approx(
-        gained / 1e8, rel=0.1
-    )
+    more = solve(tight, lengths, Objectives(), 0.8, extra_kv_bytes=rent_step_bytes(tight, lengths, state))
+    much = solve(tight, lengths, Objectives(), 0.8, extra_kv_bytes=1e8)
+    gained = float(np.log(one(much.requests_per_s) / one(state.requests_per_s)))
+    rent = context_rent_gpus_per_byte(tight, lengths, state, more)
+    assert rent == pytest.approx(gained / 1e8, rel=0.1)
 
 
 @pytest.mark.parametrize(

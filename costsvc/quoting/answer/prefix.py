@@ -7,11 +7,11 @@ import numpy as np
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_gpu_s
-from costsvc.engine.serving import SteadyState, solve
+from costsvc.engine.serving import SteadyState
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
 from costsvc.quoting.answer.plain import Section, number, number_exact
 from costsvc.quoting.answer.tiers import tier_sections
-from costsvc.quoting.bill import Bill, token_prices
+from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.money import money
 from costsvc.quoting.scenario import Scenario
@@ -34,19 +34,14 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
     """Savings against no cache at all hits; an example, labelled, where the request names no hits."""
     if not choice.deployment.kv_cache:
         return {"hit_rate": 0.0, "note": "kv_cache=off keeps nothing that could be found again"}
+    assert bill.compared is not None  # noqa: S101 - a quote with a cache always compares
     prompt = number_exact(choice.lengths.prompt)
     hits = number_exact(choice.lengths.cached)
     example = hits == 0 and scenario.sharing is None
-    without = _case(scenario, choice, prompt, 0.0)
-    if example:
-        share = catalog.judgements.value("example_hit_share")
-        cached = _case(scenario, choice, prompt, share * prompt)
-        prices = token_prices(scenario, choice, cached.lengths, cached.state)
-    else:
-        cost = number_exact(choice.state.request_gpu_s)
-        prefill = prefill_gpu_s(choice.replica, choice.lengths, choice.state)
-        cached = _Case(choice.lengths, choice.state, cost, prefill)
-        prices = bill.tokens
+    own = _case(choice, choice.lengths, choice.state)
+    other = _case(choice, bill.compared.lengths, bill.compared.state)
+    without, cached = (own, other) if example else (other, own)
+    prices = bill.compared.tokens if example else bill.tokens
     section: Section = {
         "hit_rate": number(hits / prompt),
         "example": example,
@@ -62,6 +57,21 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
         section["shared_prefix_tokens"] = number(choice.prefix.shared_tokens)
     section["break_even_retention_s"] = _retention(catalog, choice, bill, prices)
     return section | tier_sections(catalog, scenario, choice, bill)
+
+
+def other_lengths(catalog: Catalog, scenario: Scenario, choice: Choice) -> Lengths | None:
+    """What a quote is compared with: no hits at all, or the example's where it has none. None without a cache."""
+    if not choice.deployment.kv_cache:
+        return None
+    prompt = number_exact(choice.lengths.prompt)
+    without_hits = number_exact(choice.lengths.cached) == 0 and scenario.sharing is None
+    cached = catalog.judgements.value("example_hit_share") * prompt if without_hits else 0.0
+    return replace(
+        choice.lengths,
+        uncached=np.asarray([prompt - cached]),
+        cached=np.asarray([cached]),
+        shared=np.asarray([0.0]),
+    )
 
 
 def rent_section(choice: Choice, bill: Bill) -> Section:
@@ -80,20 +90,9 @@ def rent_section(choice: Choice, bill: Bill) -> Section:
     }
 
 
-def _case(scenario: Scenario, choice: Choice, prompt: float, cached: float) -> _Case:
-    lengths = replace(
-        choice.lengths,
-        uncached=np.asarray([prompt - cached]),
-        cached=np.asarray([cached]),
-        shared=np.asarray([0.0]),
-    )
-    state = solve(choice.replica, lengths, choice.objectives, scenario.utilization_share)
-    return _Case(
-        lengths,
-        state,
-        number_exact(state.request_gpu_s),
-        prefill_gpu_s(choice.replica, lengths, state),
-    )
+def _case(choice: Choice, lengths: Lengths, state: SteadyState) -> _Case:
+    cost_gpu_s = number_exact(state.request_gpu_s)
+    return _Case(lengths, state, cost_gpu_s, prefill_gpu_s(choice.replica, lengths, state))
 
 
 def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> Section:
@@ -117,11 +116,10 @@ def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> S
     }
 
 
-def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices) -> Section:
+def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices | None) -> Section:
     """Break-even interval by tier; null is unbounded, because the tier's rent is zero."""
     second_usd = bill.gpu_second_usd * bill.load_multiplier
-    if np.isnan(prices.cached):
-        prices = bill.tokens
+    prices = prices or bill.tokens
     saved = (prices.uncached - prices.cached) * second_usd
     here = break_even_retention_s(saved, 0.0, bill.rent_gpus_per_byte * bill.token_bytes * second_usd)
     section: Section = {"hbm": None if here is None else number(here)}
