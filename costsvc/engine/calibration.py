@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from costsvc.engine.formulas import Array
 from costsvc.engine.loads import Offered, serve
-from costsvc.engine.loop import Array
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
 

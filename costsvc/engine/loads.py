@@ -9,7 +9,8 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.loop import Array, Loop, prompt_batch, queue_factor, run_loop
+from costsvc.engine.formulas import Array, queue_factor
+from costsvc.engine.loop import Loop, prompt_batch, run_loop
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits

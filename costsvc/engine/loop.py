@@ -1,17 +1,15 @@
 """The serving loop at a given concurrency: steps that decode, steps that carry prompts too, and waiting."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from costsvc.engine.attention import Floats
+from costsvc.engine.formulas import Array, Coefficients, loop_states, most_sequences
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.replica import Replica
-from costsvc.engine.step import Batch, StepPlan, step_time
-
-Array = NDArray[np.float64]
+from costsvc.engine.specs import Objectives
+from costsvc.engine.step import Batch, StepPlan, filled, step_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,89 +32,83 @@ class Loop:
 
 def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_share: float) -> Loop:
     """The loop with `sequences` running."""
-    return loop_plan(replica, lengths, utilization_share).at(np.asarray(sequences, dtype=np.float64))
+    return LoopPlan(replica, lengths, utilization_share).at(np.asarray(sequences, dtype=np.float64))
 
 
-def loop_plan(replica: Replica, lengths: Lengths, utilization_share: float) -> "LoopPlan":
-    """The loop of a deployment under lengths, ready for many concurrencies."""
-    together = replica.deployments[0].mode == "colocated"
-    return (_Together if together else _Pools)(replica, lengths, utilization_share)
-
-
-class LoopPlan(Protocol):
-    """What stays the same while the concurrency is searched."""
-
-    def at(self, sequences: Array) -> Loop:
-        """The loop with so many sequences running. (layouts, points)"""
-
-
-class _Together:
-    r"""One pool for both.
+class LoopPlan:
+    r"""The loop of a deployment under lengths, ready for many concurrencies.
 
     While each of B sequences makes its O tokens, B prompts of I tokens enter: whole where they come singly,
     several in a step where they come faster than steps, never more than the token budget of a step.
     Of the steps :math:`f = I B / (P O)` are mixed, and :math:`T = f T_{mix} + (1 - f) T_{dec}`.
+    Where prefill has a pool of its own, of the same layout, its steps are full and the decode pool's have none.
     """
 
     def __init__(self, replica: Replica, lengths: Lengths, utilization_share: float) -> None:
-        self._replica, self._lengths, self._utilization_share = replica, lengths, utilization_share
-        self._step = StepPlan(replica, loop_batch(replica, lengths, 1.0, 0.0))
-        self._budget = step_token_limit(replica)
-        self._arriving = np.asarray(lengths.uncached / lengths.output)
+        self._utilization_share = utilization_share
+        self._is_split = replica.deployments[0].mode == "disaggregated"
+        self._full_s: Floats = 0.0
+        self._sending_s: Floats = 0.0
+        self._prefill_s: Floats = 0.0
+        alone_s: Floats = 0.0
+        limit, calibration = step_token_limit(replica), replica.calibration
+        if self._is_split:
+            limit = calibration.step_token_budget_tokens + 0.0 * limit
+            self._full_s = step_time(replica, prompt_batch(replica, lengths, limit)).total_s
+            self._sending_s = transfer_s(replica, lengths)
+            whole_s = lengths.uncached / step_token_limit(replica) * self._full_s
+            self._prefill_s = whole_s + self._sending_s / replica.dp
+            alone_s = ttft_unloaded_s(replica, lengths)
+        contexts = loop_batch(replica, lengths, 1.0, 0.0)
+        step = StepPlan(replica, contexts)
+        values: tuple[Floats, ...] = (
+            limit,
+            lengths.uncached,
+            lengths.uncached / lengths.output,
+            lengths.per_prompt,
+            lengths.resident,
+            calibration.ttft_floor_s,
+            self._full_s,
+            self._prefill_s,
+            alone_s,
+        )
+        shape = np.broadcast_shapes(step.shape, *(np.shape(value) for value in values))
+        roofs, experts, steps = step.arrays(shape)
+        self._coefficients = Coefficients(
+            token_roofs=step.token_roofs,
+            roofs=roofs,
+            experts=experts,
+            steps=steps,
+            loop=filled([values], shape)[0],
+            keeps_cache=replica.deployments[0].kv_cache,
+            is_split=self._is_split,
+        )
 
     def at(self, sequences: Array) -> Loop:
-        uncached = self._lengths.uncached
-        room = np.maximum(self._budget - sequences, 1.0)
-        arriving = self._arriving * sequences
-        prefill = np.minimum(np.maximum(arriving, np.minimum(uncached, room)), room)
-        share = np.minimum(arriving / prefill, 1.0)
-        both = np.stack((np.zeros_like(prefill), prefill))
-        counts = loop_counts(self._replica, self._lengths, sequences, both)
-        decode_s, mixed_s = np.asarray(self._step.total_s(*counts))
-        step_s = share * mixed_s + (1.0 - share) * decode_s
-        prompt_s = np.maximum(uncached / room, 1.0) * mixed_s
-        waits = 1.0 + queue_factor(self._utilization_share * share, sequences)
-        zero = np.zeros_like(step_s)
+        """The loop with so many sequences running. (layouts, points)"""
+        shape = np.broadcast_shapes(sequences.shape, self._coefficients.loop.shape[1:])
+        wide = np.ascontiguousarray(np.broadcast_to(sequences, shape))
+        states = loop_states(self._coefficients, wide, self._utilization_share)
+        zero = np.zeros(shape)
+        step_s, mixed_s, decode_s, share, prefill, ttft_s = states
         return Loop(
             step_s=step_s,
             mixed_step_s=mixed_s,
             decode_step_s=decode_s,
             mixed_share=share,
             mixed_prefill=prefill,
-            ttft_s=self._replica.calibration.ttft_floor_s + step_s / 2 + waits * prompt_s,
-            prefill_s=zero,
-            transfer_s=zero,
-        )
-
-
-class _Pools:
-    """Decode pool alone, beside a prefill pool of the same layout whose steps are full."""
-
-    def __init__(self, replica: Replica, lengths: Lengths, utilization_share: float) -> None:
-        self._replica, self._lengths, self._utilization_share = replica, lengths, utilization_share
-        self._step = StepPlan(replica, loop_batch(replica, lengths, 1.0, 0.0))
-        budget = replica.calibration.step_token_budget_tokens
-        self._full_s = np.asarray(step_time(replica, prompt_batch(replica, lengths, budget)).total_s)
-        self._sending_s = transfer_s(replica, lengths)
-        whole_s = lengths.uncached / step_token_limit(replica) * self._full_s
-        self._prefill_s = np.asarray(whole_s + self._sending_s / replica.dp)
-        self._alone_s = ttft_unloaded_s(replica, lengths)
-
-    def at(self, sequences: Array) -> Loop:
-        counts = loop_counts(self._replica, self._lengths, sequences, np.zeros_like(sequences))
-        decode_s = np.asarray(self._step.total_s(*counts))
-        zero = np.zeros_like(decode_s)
-        waits = queue_factor(self._utilization_share, sequences)
-        return Loop(
-            step_s=decode_s,
-            mixed_step_s=self._full_s + zero,
-            decode_step_s=decode_s,
-            mixed_share=zero,
-            mixed_prefill=self._replica.calibration.step_token_budget_tokens + zero,
-            ttft_s=self._alone_s + waits * self._prefill_s,
+            ttft_s=ttft_s,
             prefill_s=self._prefill_s + zero,
             transfer_s=self._sending_s + zero,
         )
+
+    def most(self, objectives: Objectives, ceiling: Array) -> Array:
+        """Largest concurrency up to `ceiling` that keeps the objectives; NaN where one sequence does not."""
+        tpot_s = np.inf if objectives.tpot_s is None else objectives.tpot_s
+        ttft_s = np.inf if objectives.ttft_s is None else objectives.ttft_s
+        shape = np.broadcast_shapes(ceiling.shape, self._coefficients.loop.shape[1:])
+        wide = np.ascontiguousarray(np.broadcast_to(ceiling, shape))
+        return most_sequences(self._coefficients, wide, tpot_s, ttft_s, self._utilization_share)
 
 
 def loop_counts(
@@ -137,17 +129,6 @@ def loop_batch(replica: Replica, lengths: Lengths, sequences: Floats, prefill: F
         return Batch(decode, first, last, tokens, 0.0, lengths.resident, sampled)
     spread = lengths.prefill_spread_ratio
     return Batch(decode, first, last, tokens, lengths.cached * spread, lengths.prompt * spread, sampled)
-
-
-def queue_factor(load_share: Floats, sequences: Floats) -> Floats:
-    r"""Mean wait of a prompt in service times: M/D/1, :math:`\rho / 2(1 - \rho)`, at most half the loop. [1]
-
-    References
-    ----------
-    .. [1] Kleinrock, Queueing Systems, vol. 1, 1975, eq. 5.63 (Pollaczek-Khinchin, constant service).
-    """
-    idle = np.maximum(1.0 - load_share, 1e-9)
-    return np.minimum(load_share / (2.0 * idle), np.asarray(sequences) / 2)
 
 
 def step_token_limit(replica: Replica) -> Array:

@@ -4,37 +4,21 @@ An operator is first reduced to what it costs per unit of work (`Roof`, `Line`),
 Everything is elementwise. Peaks are facts (`GpuSpec`), shares of them judgements (`Calibration`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from costsvc.engine.attention import Floats
+from costsvc.engine.formulas import roof_s, rows_s, units_s
 from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency
 
 SIXTEEN_BIT_RATES = ("bf16", "fp16")
 SIXTEEN_BIT_BYTES = 2
 
 
-def roof_s(compute_s: Floats, memory_s: Floats) -> Floats:
-    r"""Time under two roofs, :math:`\sqrt{t_c^2 + t_m^2}`: never below either, 1.41 times both where they meet.
-
-    References
-    ----------
-    .. [1] Williams, Waterman and Patterson, "Roofline," CACM 52(4), 2009, for the two roofs; the smooth corner
-       is fitted to the measured matrix products of `docs/accuracy.md`.
-
-    Examples
-    --------
-    >>> float(roof_s(3.0, 4.0))
-    5.0
-    """
-    return np.hypot(compute_s, memory_s)
-
-
 @dataclass(frozen=True, slots=True)
 class Roof:
-    r"""An operator on rows of tokens under its two roofs, :math:`\sqrt{((m + m_{1/2}) t_{row})^2 + t_m^2}`.
+    """An operator on rows of tokens under its two roofs: see `formulas.rows_s`.
 
     `row_s` is what a row computes, `memory_s` what is read however many rows there are. [s], [s], [token]
     """
@@ -44,8 +28,9 @@ class Roof:
     half_rows: Floats = 0.0
 
     def seconds(self, rows: Floats) -> Floats:
-        """Time for `rows`; none cost nothing. [s]"""
-        return np.where(rows > 0, roof_s((rows + self.half_rows) * self.row_s, self.memory_s), 0.0)
+        """Time for `rows`. [s]"""
+        found: Floats = rows_s(rows, self.row_s, self.memory_s, self.half_rows)
+        return found
 
     def times(self, factor: Floats) -> "Roof":
         """The operator `factor` times over."""
@@ -54,14 +39,15 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An operator whose time rises straight: `once_s` where there is any work, `unit_s` per unit. [s]"""
+    """An operator whose time rises straight, see `formulas.units_s`: once, and per unit of work. [s]"""
 
     once_s: Floats
     unit_s: Floats
 
     def seconds(self, units: Floats) -> Floats:
-        """Time for `units`; none cost nothing. [s]"""
-        return np.where(units > 0, self.once_s + units * self.unit_s, 0.0)
+        """Time for `units`. [s]"""
+        found: Floats = units_s(units, self.once_s, self.unit_s)
+        return found
 
     def times(self, factor: Floats) -> "Line":
         """The operator `factor` times over."""
@@ -69,14 +55,6 @@ class Line:
 
     def __add__(self, other: "Line") -> "Line":
         return Line(self.once_s + other.once_s, self.unit_s + other.unit_s)
-
-
-def stacked(roofs: Sequence[Roof]) -> Roof:
-    """Several operators as one, along a new axis before the last two."""
-    parts = [np.broadcast_arrays(roof.row_s, roof.memory_s, roof.half_rows) for roof in roofs]
-    columns = np.broadcast_arrays(*(np.stack(part) for part in parts))
-    row_s, memory_s, half_rows = np.moveaxis(np.stack(columns), 1, 0)
-    return Roof(row_s, memory_s, half_rows)
 
 
 def matrix_efficiency(

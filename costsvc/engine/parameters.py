@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine.attention import Floats
+from costsvc.engine.formulas import touched_experts
 from costsvc.engine.specs import DenseFfn, Ffn, LayerGroup, ModelSpec, MoeFfn
 
 GATED_MATRICES = 3
@@ -100,20 +101,21 @@ def active_parameter_count(model: ModelSpec) -> int:
 
 
 def distinct_experts(ffn: MoeFfn, tokens: Floats) -> Floats:
-    r"""Expected experts that a batch touches, uniform routing: :math:`E (1 - (1 - k/E)^m)`. [experts]
-
-    References
-    ----------
-    .. [1] Occupancy of E cells by m draws of k without replacement; Feller, An Introduction to Probability
-       Theory, vol. 1, 3rd ed., section IV.2.
+    """Expected experts that a batch touches. [experts]
 
     Examples
     --------
     >>> round(float(distinct_experts(MoeFfn(experts=8, experts_per_token=2, intermediate_size=1), 1.0)), 12)
     2.0
     """
-    miss = np.log1p(-ffn.experts_per_token / ffn.experts) if ffn.experts > ffn.experts_per_token else -np.inf
-    return -ffn.experts * np.expm1(tokens * miss)
+    touched: Floats = touched_experts(tokens, ffn.experts, log_miss_share(ffn))
+    return touched
+
+
+def log_miss_share(ffn: MoeFfn) -> float:
+    r"""How rarely a token misses an expert, :math:`\ln(1 - k/E)`. [1]"""
+    share = ffn.experts_per_token / ffn.experts
+    return float(np.log1p(-share)) if share < 1 else -np.inf
 
 
 def _ffn_parameters(ffn: Ffn | None, hidden_size: int) -> tuple[int, int, int]:

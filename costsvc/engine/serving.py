@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.loop import Array, Loop, LoopPlan, loop_batch, loop_plan, prompt_batch, step_token_limit
+from costsvc.engine.formulas import Array
+from costsvc.engine.loop import Loop, LoopPlan, loop_batch, prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, MemoryBudget, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives, Traffic
@@ -16,8 +17,6 @@ from costsvc.engine.step import StepTime, step_time
 
 BOUNDS: Final = ("memory", "max_num_seqs", "step_tokens", "tpot", "ttft", "given")
 GIVEN: Final = BOUNDS.index("given")
-ROOT_STEPS: Final = 30
-ROOT_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,9 @@ def solve(
     limits = dict(zip(limits, stacked, strict=True))
     ceiling = stacked.min(axis=0)
     bound = np.asarray([BOUNDS.index(name) for name in limits])[stacked.argmin(axis=0)]
-    plan = loop_plan(replica, lengths, utilization_share)
-    sequences, loop = _within(plan, objectives, ceiling)
+    plan = LoopPlan(replica, lengths, utilization_share)
+    sequences = plan.most(objectives, ceiling)
+    loop = plan.at(sequences)
     slower = (sequences < ceiling) | (np.isnan(sequences) & ~np.isnan(ceiling))
     if slower.any():
         bound = np.where(slower, _binding(loop, objectives), bound)
@@ -177,51 +177,7 @@ def breakdown(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[S
     return decode, step_time(replica, mixed)
 
 
-def _excess(loop: Loop, objectives: Objectives) -> Array:
-    """How far the slower of the two latencies is over its objective, relative; below 0 where none is set. [1]"""
-    pairs = ((loop.step_s, objectives.tpot_s), (loop.ttft_s, objectives.ttft_s))
-    over = [latency_s / limit_s - 1.0 for latency_s, limit_s in pairs if limit_s is not None]
-    return np.maximum(*over) if len(over) > 1 else over[0] if over else np.full_like(loop.step_s, -1.0)
-
-
 def _binding(loop: Loop, objectives: Objectives) -> NDArray[np.int64]:
     tpot = -1.0 if objectives.tpot_s is None else loop.step_s / objectives.tpot_s
     ttft = -1.0 if objectives.ttft_s is None else loop.ttft_s / objectives.ttft_s
     return np.where(np.asarray(tpot) >= ttft, BOUNDS.index("tpot"), BOUNDS.index("ttft"))
-
-
-def _within(plan: LoopPlan, objectives: Objectives, ceiling: Array) -> tuple[Array, Loop]:
-    """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Anderson and Bjorck's scaling.
-
-    NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one.
-
-    References
-    ----------
-    .. [1] Anderson and Bjorck, BIT 13, 1973, "A new high order method of regula falsi type".
-    """
-    loop = plan.at(ceiling)
-    f_high = _excess(loop, objectives)
-    met = ~(f_high > 0)
-    if met.all():
-        return ceiling, loop
-    low = np.minimum(ceiling, 1.0)
-    f_low = _excess(plan.at(low), objectives)
-    unreachable = ~met & (f_low > 0)
-    settled = met | unreachable
-    low = np.where(met, ceiling, np.where(unreachable, np.nan, low))
-    high = np.where(unreachable, np.nan, ceiling)
-    for _ in range(ROOT_STEPS):
-        gap = f_high - f_low
-        middle = low - f_low * (high - low) / np.where(gap == 0, 1.0, gap)
-        middle = np.minimum(np.maximum(middle, low), high)
-        loop = plan.at(middle)
-        f_middle = _excess(loop, objectives)
-        if (settled | (np.abs(f_middle) < ROOT_TOLERANCE)).all():
-            return middle, loop
-        right = f_middle > 0
-        replaced = np.where(right, f_high, f_low)
-        left_over = 1.0 - f_middle / np.where(replaced == 0, 1.0, replaced)
-        scale = np.where(left_over > 0, left_over, 0.5)
-        f_low, f_high = np.where(right, f_low * scale, f_middle), np.where(right, f_middle, f_high * scale)
-        low, high = np.where(right, low, middle), np.where(right, middle, high)
-    return low, plan.at(low)

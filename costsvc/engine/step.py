@@ -1,16 +1,16 @@
 """One iteration of the serving loop, in seconds: decode tokens and prefill tokens through all layers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
+from costsvc.engine.formulas import Array, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
-from costsvc.engine.operators import Line, Roof, stacked
-from costsvc.engine.parameters import distinct_experts
+from costsvc.engine.operators import Line, Roof
+from costsvc.engine.parameters import distinct_experts, log_miss_share
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -77,7 +77,7 @@ class StepPlan:
 
     def __init__(self, replica: Replica, contexts: Batch) -> None:
         self._of = _of_replica(replica)
-        slow = self._of.slow
+        slow = self._of.slowdown_ratio
         decode, prefill = Line(0.0, 0.0), list[Roof]()
         for group in replica.attention_groups:
             layers = slow * group.stage_layers
@@ -95,7 +95,7 @@ class StepPlan:
             Decode and prompt tokens, and those that pass the head. [token]
         """
         of = self._of
-        tokens, rows = (decode + prefill) / of.ranks, prefill / of.ranks
+        tokens, rows = (decode + prefill) * of.rank_share, prefill * of.rank_share
         attention: Floats = 0.0
         for roof in self._prefill:
             attention = attention + roof.seconds(rows)
@@ -103,33 +103,39 @@ class StepPlan:
             projections_s=of.projections.seconds(tokens),
             ffn_s=of.ffn.seconds(tokens) + (of.router.seconds(tokens) if of.router else 0.0),
             experts_s=of.experts_s(tokens),
-            decode_attention_s=self._decode.seconds(decode / of.ranks),
+            decode_attention_s=self._decode.seconds(decode * of.rank_share),
             prefill_attention_s=attention,
             communication_s=of.communication.seconds(tokens),
-            head_s=of.head.seconds(sampled / of.ranks),
+            head_s=of.head.seconds(sampled * of.rank_share),
             layer_overhead_s=np.where(tokens > 0, of.layer_overhead_s, 0.0),
             host_overhead_s=of.host_s(decode, sampled),
         )
 
-    def total_s(self, decode: Floats, prefill: Floats, sampled: Floats) -> NDArray[np.float64]:
-        """The sum of the terms, evaluated together. [s]"""
-        of = self._of
-        tokens: Column = np.asarray((decode + prefill) * of.per_rank)
-        rows, heads = np.asarray(prefill * of.per_rank), np.asarray(sampled * of.per_rank)
-        first = len(of.roofs)
-        shape = np.broadcast(tokens, heads).shape
-        stack = np.empty((*shape[:-2], first + 1 + len(self._prefill), *shape[-2:]))
-        stack[..., :first, :, :] = tokens[..., None, :, :]
-        stack[..., first, :, :] = heads
-        stack[..., first + 1 :, :, :] = rows[..., None, :, :]
-        under_roofs = np.asarray(self._stacked.seconds(stack)).sum(axis=-3)
-        straight = self._decode.seconds(decode * of.per_rank) + of.communication.seconds(tokens)
-        busy = np.where(tokens > 0, of.layer_overhead_s, 0.0)
-        return np.asarray(under_roofs + of.experts_s(tokens) + straight + busy + of.host_s(decode, sampled))
+    @property
+    def token_roofs(self) -> int:
+        """Matrix products that all tokens pass, the first of the roofs."""
+        return len(self._of.roofs)
 
-    @cached_property
-    def _stacked(self) -> Roof:
-        return stacked([*self._of.roofs, self._of.head, *self._prefill])
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Layouts and points of the contexts."""
+        parts = [self._of.head.row_s, self._decode.unit_s, *(roof.row_s for roof in self._prefill)]
+        return np.broadcast_shapes((1, 1), *(np.shape(part) for part in parts))
+
+    def arrays(self, points: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        """The same as `formulas.Coefficients` has it: roofs, experts and steps.
+
+        Parameters
+        ----------
+        points : tuple of int
+            Layouts and points of the loop.
+        """
+        of = self._of
+        operators_ = [*of.roofs, of.head, *self._prefill]
+        roofs = filled([(roof.row_s, roof.memory_s, roof.half_rows) for roof in operators_], points)
+        experts = filled([block.coefficients for block in of.experts], points)
+        steps = filled([of.steps(self._decode)], points)
+        return np.moveaxis(roofs, 1, 0), np.moveaxis(experts, 1, 0), steps[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,17 +148,22 @@ class _Experts:
     def seconds(self, tokens: Floats) -> Floats:
         """All touched experts of one rank. [s]"""
         touched = distinct_experts(self.ffn, tokens)
-        each = tokens * self.ffn.experts_per_token / np.maximum(touched, 1.0)
-        return touched * self.roof.seconds(each)
+        return touched * self.roof.seconds(tokens_each(tokens, self.ffn.experts_per_token, touched))
+
+    @property
+    def coefficients(self) -> tuple[Floats, ...]:
+        """As `formulas.Coefficients` has them."""
+        roof, ffn = self.roof, self.ffn
+        facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
+        return *facts, roof.row_s, roof.memory_s, roof.half_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfReplica:
     """What the terms need that no context changes. Slowness and pipeline stages are inside, but for the host."""
 
-    slow: Column
-    ranks: Column
-    per_rank: Column
+    slowdown_ratio: Column
+    rank_share: Column
     dp: Column
     projections: Roof
     ffn: Roof
@@ -177,6 +188,15 @@ class _OfReplica:
             total = total + group.seconds(tokens * self.dp)
         return total
 
+    def steps(self, decode: Line) -> tuple[Floats, ...]:
+        """In the order of `formulas.STEPS`."""
+        attention, exchange = (
+            (decode.once_s, decode.unit_s),
+            (self.communication.once_s, self.communication.unit_s),
+        )
+        overheads = self.layer_overhead_s, self.step_overhead_s, self.sampled_s, self.prompt_s
+        return self.rank_share, self.dp, *attention, *exchange, *overheads
+
     def host_s(self, decode: Floats, sampled: Floats) -> Floats:
         """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
         return self.step_overhead_s + self.sampled_s * sampled + self.prompt_s * (sampled - decode)
@@ -185,7 +205,6 @@ class _OfReplica:
 @once_per_replica
 def _of_replica(replica: Replica) -> _OfReplica:
     calibration, gpu, plan = replica.calibration, replica.gpu, replica.deployments[0].weights
-    ranks = replica.dp * replica.pp
     slow = (replica.pp + calibration.pipeline_bubble_share * (replica.pp - 1)) * calibration.slowdown_ratio
 
     def dense(parameters: Floats, dtype: DtypeSpec) -> Roof:
@@ -194,9 +213,8 @@ def _of_replica(replica: Replica) -> _OfReplica:
 
     host = calibration.slowdown_ratio / replica.dp
     return _OfReplica(
-        slow=slow,
-        ranks=ranks,
-        per_rank=1.0 / ranks,
+        slowdown_ratio=slow,
+        rank_share=1.0 / (replica.dp * replica.pp),
         dp=replica.dp,
         projections=dense(replica.attention_parameters, plan.attention),
         ffn=dense(replica.ffn_parameters, plan.ffn),
@@ -264,6 +282,16 @@ def _communication(replica: Replica) -> Line:
     latency_s, bytes_per_s = operators.link(replica.tp * replica.pp, gpu, calibration)
     between = np.where(replica.pp > 1, 1.0, 0.0)
     return total + Line(latency_s, token_bytes / bytes_per_s).times(between)
+
+
+def filled(rows: Sequence[Sequence[Floats]], points: tuple[int, ...]) -> Array:
+    """Values of any shape side by side in one array. (rows, values of a row, *points)"""
+    width = len(rows[0]) if rows else 0
+    array = np.empty((len(rows), width, *points))
+    for place, row in enumerate(rows):
+        for within, value in enumerate(row):
+            array[place, within] = value
+    return array
 
 
 def _by_tokens(per_byte: Line, token_bytes: Floats) -> Line:

@@ -11,9 +11,9 @@ import numpy as np
 
 from costsvc.db.entries import GpuEntry, ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
+from costsvc.engine.formulas import Array
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
-from costsvc.engine.loop import Array
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.serving import BOUNDS, lengths_of

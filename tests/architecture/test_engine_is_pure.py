@@ -16,6 +16,7 @@ ALLOWED = {
     "functools",
     "itertools",
     "math",
+    "numba",
     "numpy",
     "scipy",
     "statistics",

@@ -9,7 +9,7 @@ from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_gpu_s
 from costsvc.engine.serving import SteadyState
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
-from costsvc.quoting.answer.plain import Section, number, number_exact
+from costsvc.quoting.answer.plain import DIGITS, Section, number, number_exact
 from costsvc.quoting.answer.tiers import tier_sections
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
@@ -110,10 +110,16 @@ def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> S
             "per": per,
             "share_of_bill": number(saved_gpu_s / without.cost_gpu_s),
             "share_of_prefill": number(1.0 - cached.prefill_gpu_s / without.prefill_gpu_s),
-            "ttft_ms_change": number((cached.state.loop.ttft_s - without.state.loop.ttft_s) * MS_PER_S),
-            "extra_concurrency": number(cached.state.sequences - without.state.sequences),
+            "ttft_ms_change": number(_change(cached.state.loop.ttft_s, without.state.loop.ttft_s) * MS_PER_S),
+            "extra_concurrency": _change(cached.state.sequences, without.state.sequences),
         }
     }
+
+
+def _change(after: object, before: object) -> float:
+    """What was gained; nothing where the two agree to more digits than an answer has."""
+    new, old = number_exact(after), number_exact(before)
+    return 0.0 if abs(new - old) <= abs(old) * 10.0**-DIGITS else number(new - old)
 
 
 def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices | None) -> Section:

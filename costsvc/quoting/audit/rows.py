@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from costsvc.engine.loop import loop_batch, prompt_batch, queue_factor, step_token_limit, transfer_s
+from costsvc.engine.formulas import queue_factor
+from costsvc.engine.loop import loop_batch, prompt_batch, step_token_limit, transfer_s
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives

@@ -1,0 +1,253 @@
+"""The formulas of the serving loop: written once, and compiled for the search over concurrency.
+
+The first half are formulas, elementwise on numbers, arrays, or whatever else computes like them: the audit
+workbook runs them on its cells. The search asks them of single numbers millions of times, where the call of a
+NumPy function costs a hundred times its arithmetic; the second half runs them as machine code.
+
+All that is compiled stands in this file, so that the compiler's cache sees a change here.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+ROOT_STEPS: Final = 60
+ROOT_TOLERANCE: Final = 1e-12
+
+
+def roof_s(compute_s: Any, memory_s: Any) -> Any:
+    r"""Time under two roofs, :math:`\sqrt{t_c^2 + t_m^2}`: never below either, 1.41 times both where they meet.
+
+    References
+    ----------
+    .. [1] Williams, Waterman and Patterson, "Roofline," CACM 52(4), 2009, for the two roofs; the smooth corner
+       is fitted to the measured matrix products of `docs/accuracy.md`.
+
+    Examples
+    --------
+    >>> float(roof_s(3.0, 4.0))
+    5.0
+    """
+    return np.hypot(compute_s, memory_s)
+
+
+def rows_s(rows: Any, row_s: Any, memory_s: Any, half_rows: Any) -> Any:
+    r"""An operator on rows of tokens, :math:`\sqrt{((m + m_{1/2}) t_{row})^2 + t_m^2}`; no rows cost nothing. [s]"""
+    return (rows > 0) * np.hypot((rows + half_rows) * row_s, memory_s)
+
+
+def units_s(units: Any, once_s: Any, unit_s: Any) -> Any:
+    """An operator whose time rises straight with its work; no work costs nothing. [s]"""
+    return (units > 0) * (once_s + units * unit_s)
+
+
+def touched_experts(tokens: Any, experts: Any, log_miss_share: Any) -> Any:
+    r"""Expected experts that a batch touches, uniform routing: :math:`E (1 - (1 - k/E)^m)`. [experts]
+
+    Parameters
+    ----------
+    log_miss_share : float
+        :math:`\ln(1 - k/E)`.
+
+    References
+    ----------
+    .. [1] Occupancy of E cells by m draws of k without replacement; Feller, An Introduction to Probability
+       Theory, vol. 1, 3rd ed., section IV.2.
+    """
+    return -experts * np.expm1(tokens * log_miss_share)
+
+
+def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
+    """Tokens that each touched expert sees. [token]"""
+    return tokens * experts_per_token / np.maximum(touched, 1.0)
+
+
+def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any) -> Any:
+    """Prompt tokens of a step that carries some: a whole prompt, or all that arrive, within the room. [token]"""
+    return np.minimum(np.maximum(arriving, np.minimum(uncached, room)), room)
+
+
+def queue_factor(load_share: Any, sequences: Any) -> Any:
+    r"""Mean wait of a prompt in service times: M/D/1, :math:`\rho / 2(1 - \rho)`, at most half the loop. [1]
+
+    References
+    ----------
+    .. [1] Kleinrock, Queueing Systems, vol. 1, 1975, eq. 5.63 (Pollaczek-Khinchin, constant service).
+    """
+    idle = np.maximum(1.0 - load_share, 1e-9)
+    return np.minimum(load_share / (2.0 * idle), sequences / 2.0)
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code, made at its first call and kept beside its source."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+_rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
+_touched_experts, _tokens_each = compiled(touched_experts), compiled(tokens_each)
+_mixed_prefill_tokens = compiled(mixed_prefill_tokens)
+
+
+class Coefficients(NamedTuple):
+    """What one step of a loop costs per unit of its work. Last axes are (layouts, points).
+
+    `roofs` are row_s, memory_s and half_rows of each operator: those that all tokens pass, the head, then
+    prefill attention. `experts` are, of each kind of block, number, experts per token, ln of the missed share,
+    and the roof of one. `steps` and `loop` are in the order of `STEPS` and `LOOP`.
+    """
+
+    token_roofs: int
+    roofs: Array
+    experts: Array
+    steps: Array
+    loop: Array
+    keeps_cache: bool
+    is_split: bool
+
+
+STEPS: Final = (
+    "rank_share",
+    "dp",
+    "decode_once_s",
+    "decode_sequence_s",
+    "communication_once_s",
+    "communication_token_s",
+    "layer_overhead_s",
+    "step_overhead_s",
+    "sampled_s",
+    "prompt_s",
+)
+LOOP: Final = (
+    "step_token_limit",
+    "uncached",
+    "arriving_per_sequence",
+    "per_prompt",
+    "resident",
+    "ttft_floor_s",
+    "full_prefill_step_s",
+    "prefill_s",
+    "ttft_alone_s",
+)
+
+
+@compiled
+def _step_s(of: Coefficients, layout: int, point: int, decode: float, prefill: float, sampled: float) -> Any:
+    """The sum of all terms of one step: `StepPlan.terms` has them apart. [s]"""
+    steps = of.steps[:, layout, point]
+    tokens, rows, heads = (decode + prefill) * steps[0], prefill * steps[0], sampled * steps[0]
+    total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
+    total += _units_s(tokens, steps[6], 0.0) + steps[7] + steps[8] * sampled + steps[9] * (sampled - decode)
+    for place in range(of.roofs.shape[1]):
+        passing = tokens if place < of.token_roofs else heads if place == of.token_roofs else rows
+        roof = of.roofs[:, place, layout, point]
+        total += _rows_s(passing, roof[0], roof[1], roof[2])
+    for place in range(of.experts.shape[1]):
+        block = of.experts[:, place, layout, point]
+        visits = tokens * steps[1]
+        touched = _touched_experts(visits, block[0], block[2])
+        each = _tokens_each(visits, block[1], touched)
+        total += touched * _rows_s(each, block[3], block[4], block[5])
+    return total
+
+
+@compiled
+def _loop(
+    of: Coefficients, layout: int, point: int, sequences: float, utilization_share: float
+) -> tuple[float, float, float, float, float, float]:
+    """Step, mixed and decode step, mixed share, prompt tokens of a mixed step, TTFT: as `Loop` has them."""
+    loop = of.loop[:, layout, point]
+    limit, uncached = loop[0], loop[1]
+    if of.is_split:
+        decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
+        ttft_s = loop[8] + _queue_factor(utilization_share, sequences) * loop[7]
+        return decode_s, loop[6], decode_s, 0.0, limit, ttft_s
+    room = np.maximum(limit - sequences, 1.0)
+    arriving = loop[2] * sequences
+    prefill = _mixed_prefill_tokens(arriving, uncached, room)
+    share = np.minimum(arriving / prefill, 1.0)
+    if of.keeps_cache:
+        decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
+        mixed_s = _step_s(of, layout, point, sequences, prefill, sequences + prefill / loop[3])
+    else:
+        decode_s = mixed_s = _step_s(of, layout, point, 0.0, sequences * loop[4], sequences)
+    step_s = share * mixed_s + (1.0 - share) * decode_s
+    prompt_s = np.maximum(uncached / room, 1.0) * mixed_s
+    waits = 1.0 + _queue_factor(utilization_share * share, sequences)
+    return step_s, mixed_s, decode_s, share, prefill, loop[5] + step_s / 2.0 + waits * prompt_s
+
+
+@compiled
+def loop_states(of: Coefficients, sequences: Array, utilization_share: float) -> Array:
+    """The loop at given concurrencies. (6, layouts, points)"""
+    layouts, points = of.loop.shape[1], of.loop.shape[2]
+    states = np.empty((6, *sequences.shape))
+    for row in range(sequences.shape[0]):
+        for column in range(sequences.shape[1]):
+            found = _loop(
+                of, min(row, layouts - 1), min(column, points - 1), sequences[row, column], utilization_share
+            )
+            for place in range(6):
+                states[place, row, column] = found[place]
+    return states
+
+
+@compiled
+def _excess(of: Coefficients, layout: int, point: int, sequences: float, limits: Array) -> Any:
+    """How far the slower of two latencies is over its objective, relative. [1]"""
+    found = _loop(of, layout, point, sequences, limits[2])
+    return np.maximum(found[0] / limits[0] - 1.0, found[5] / limits[1] - 1.0)
+
+
+@compiled
+def most_sequences(
+    of: Coefficients, ceiling: Array, tpot_s: float, ttft_s: float, utilization_share: float
+) -> Array:
+    """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Anderson and Bjorck's scaling.
+
+    NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one.
+
+    Parameters
+    ----------
+    tpot_s, ttft_s : float
+        Infinite where nothing is asked. [s]
+
+    References
+    ----------
+    .. [1] Anderson and Bjorck, BIT 13, 1973, "A new high order method of regula falsi type".
+    """
+    limits = np.array([tpot_s, ttft_s, utilization_share])
+    most = ceiling.copy()
+    for row in range(ceiling.shape[0]):
+        for column in range(ceiling.shape[1]):
+            high = ceiling[row, column]
+            f_high = _excess(of, row, column, high, limits)
+            if not f_high > 0:
+                continue
+            low = min(high, 1.0)
+            f_low = _excess(of, row, column, low, limits)
+            most[row, column] = np.nan
+            if f_low > 0:
+                continue
+            for _ in range(ROOT_STEPS):
+                gap = f_high - f_low
+                middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
+                f_middle = _excess(of, row, column, middle, limits)
+                most[row, column] = middle
+                if abs(f_middle) < ROOT_TOLERANCE:
+                    break
+                if f_middle > 0:
+                    scale = 1.0 - f_middle / f_high
+                    f_low *= scale if scale > 0 else 0.5
+                    high, f_high = middle, f_middle
+                else:
+                    scale = 1.0 - f_middle / f_low if f_low != 0 else 0.5
+                    f_high *= scale if scale > 0 else 0.5
+                    low, f_low = middle, f_middle
+                most[row, column] = low
+    return most

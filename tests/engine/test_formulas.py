@@ -1,0 +1,64 @@
+"""The compiled loop and its search against the same formulas on arrays: every kind of model and both modes."""
+
+import numpy as np
+import pytest
+
+from costsvc.engine.formulas import queue_factor
+from costsvc.engine.loop import LoopPlan, loop_batch, run_loop, step_token_limit
+from costsvc.engine.serving import lengths_of, solve
+from costsvc.engine.specs import Objectives
+from costsvc.engine.step import step_time
+from tests.engine.shapes import requests, served
+
+MODELS = (
+    "llama-3-70b",
+    "gemma-3-27b",
+    "llama-4-scout",
+    "deepseek-v3.2",
+    "deepseek-v4-flash",
+    "qwen3-next-80b-a3b",
+    "gpt-oss-120b",
+)
+SEQUENCES = np.asarray([[1.0, 7.5, 64.0, 900.0]])
+LENGTHS = lengths_of(requests(4_000, 500, cached=1_000))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kv_cache", [True, False])
+def test_a_compiled_step_is_the_sum_of_its_terms(*, model: str, kv_cache: bool) -> None:
+    replica = served(model, tp=8, kv_cache=kv_cache)
+    loop = LoopPlan(replica, LENGTHS, 0.8).at(SEQUENCES)
+    for step_s, prefill in ((loop.decode_step_s, 0.0), (loop.mixed_step_s, loop.mixed_prefill)):
+        terms = step_time(replica, loop_batch(replica, LENGTHS, SEQUENCES, prefill))
+        assert step_s == pytest.approx(np.asarray(terms.total_s), rel=1e-12)
+
+
+def test_a_compiled_loop_mixes_and_waits_as_its_formulas_say() -> None:
+    replica = served("llama-3-70b", tp=8)
+    loop = run_loop(replica, LENGTHS, SEQUENCES, 0.8)
+    room = step_token_limit(replica) - SEQUENCES
+    share = np.minimum(LENGTHS.uncached * SEQUENCES / LENGTHS.output / loop.mixed_prefill, 1.0)
+    step_s = share * loop.mixed_step_s + (1 - share) * loop.decode_step_s
+    prompt_s = np.maximum(LENGTHS.uncached / room, 1.0) * loop.mixed_step_s
+    waits_s = queue_factor(0.8 * share, SEQUENCES) * prompt_s
+    assert loop.step_s == pytest.approx(step_s, rel=1e-12)
+    ttft_s = replica.calibration.ttft_floor_s + step_s / 2 + waits_s + prompt_s
+    assert loop.ttft_s == pytest.approx(ttft_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["colocated", "disaggregated"])
+@pytest.mark.parametrize("latency", ["tpot_s", "ttft_s"])
+def test_the_search_ends_where_the_objective_is_just_kept(mode: str, latency: str) -> None:
+    replica = served("llama-3-70b", tp=8, mode=mode)
+    measured = {"tpot_s": "step_s", "ttft_s": "ttft_s"}[latency]
+    most = solve(replica, LENGTHS, Objectives(), 0.8)
+    slowest, fastest = (
+        float(getattr(run_loop(replica, LENGTHS, sequences, 0.8), measured)[0, 0])
+        for sequences in (most.sequences, np.ones((1, 1)))
+    )
+    limit_s = (slowest + fastest) / 2
+    state = solve(replica, LENGTHS, Objectives(**{latency: limit_s}), 0.8)
+    more = run_loop(replica, LENGTHS, state.sequences * (1 + 1e-6), 0.8)
+    assert 1 < float(state.sequences[0, 0]) < float(most.sequences[0, 0])
+    assert getattr(state.loop, measured) == pytest.approx(limit_s, rel=1e-10)
+    assert getattr(more, measured) > limit_s
