@@ -27,6 +27,7 @@ class Judgements:
             place = judgement.name, dict(judgement.scope).get("dtype")
             self._by_place.setdefault(place, []).append(judgement)
         self._calibrations: dict[tuple[str, ...], Resolved] = {}
+        self._found: dict[tuple[str, frozenset[tuple[str, str]]], Judgement] = {}
 
     def find(self, name: str, scope: Mapping[str, str]) -> Judgement:
         """The judgement of that name with the narrowest scope that holds.
@@ -36,6 +37,12 @@ class Judgements:
         InvalidCatalogFile
             No judgement of that name holds there: the catalog lacks a global one.
         """
+        key = name, frozenset(scope.items())
+        if key not in self._found:
+            self._found[key] = self._narrowest(name, scope)
+        return self._found[key]
+
+    def _narrowest(self, name: str, scope: Mapping[str, str]) -> Judgement:
         places = (self._by_place.get((name, dtype), ()) for dtype in {scope.get("dtype"), None})
         first = (next((one for one in place if _holds(one, scope)), None) for place in places)
         holding = [one for one in first if one is not None]

@@ -66,6 +66,7 @@ class Catalog:
         self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
         # Offers of a popular card number hundreds; nothing here changes, so an answer holds for good.
         self._reference_price = lru_cache(maxsize=_KEPT_PRICES)(self._computed_reference_price)
+        self._api_prices_on = lru_cache(maxsize=_KEPT_PRICES)(self._computed_api_prices)
 
     @property
     def models(self) -> Mapping[str, ModelEntry]:
@@ -178,6 +179,9 @@ class Catalog:
 
     def api_prices(self, model_id: str, as_of: date) -> tuple[ApiPrice, ...]:
         """Published token prices of a model: of each provider the newest observation not after the day."""
+        return self._api_prices_on(model_id, as_of)
+
+    def _computed_api_prices(self, model_id: str, as_of: date) -> tuple[ApiPrice, ...]:
         return api_prices_on(self._api_prices.get(model_id, ()), as_of)
 
     def _computed_reference_price(

@@ -183,17 +183,35 @@ def _loop(
 
 
 @compiled
+def _prompts_s(
+    of: Coefficients, layout: int, point: int, sequences: float, prefill: float
+) -> tuple[float, float]:
+    """A mixed step without its decode tokens, and the first token of one prompt on an idle replica. [s]"""
+    loop = of.loop[:, layout, point]
+    if of.is_split:
+        return loop[6], loop[8]
+    if not of.keeps_cache:
+        return _step_s(of, layout, point, 0.0, sequences * loop[4], 0.0), loop[8]
+    uncached, per_prompt = loop[1], loop[3]
+    chunk = np.minimum(uncached / of.steps[0, layout, point], loop[0])
+    chunks = uncached / of.steps[0, layout, point] / chunk
+    first_s = loop[5] + chunks * _step_s(of, layout, point, 0.0, chunk, chunk / per_prompt)
+    return _step_s(of, layout, point, 0.0, prefill, prefill / per_prompt), first_s
+
+
+@compiled
 def loop_states(of: Coefficients, sequences: Array, utilization_share: float) -> Array:
-    """The loop at given concurrencies. (6, layouts, points)"""
+    """The loop at given concurrencies, in the order of `Loop`. (8, layouts, points)"""
     layouts, points = of.loop.shape[1], of.loop.shape[2]
-    states = np.empty((6, *sequences.shape))
+    states = np.empty((8, *sequences.shape))
     for row in range(sequences.shape[0]):
         for column in range(sequences.shape[1]):
-            found = _loop(
-                of, min(row, layouts - 1), min(column, points - 1), sequences[row, column], utilization_share
-            )
+            layout, point, running = min(row, layouts - 1), min(column, points - 1), sequences[row, column]
+            found = _loop(of, layout, point, running, utilization_share)
             for place in range(6):
                 states[place, row, column] = found[place]
+            alone = _prompts_s(of, layout, point, running, found[4])
+            states[6, row, column], states[7, row, column] = alone
     return states
 
 

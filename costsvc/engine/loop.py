@@ -18,6 +18,8 @@ class Loop:
 
     `mixed_share` of the steps carry `mixed_prefill` prompt tokens; the rest only decode. In disaggregated
     deployments none do, and `prefill_s` is the prefill pool's time for one prompt, transfer included.
+    `prefill_step_s` is a mixed step without its decode tokens, `ttft_unloaded_s` the first token of one prompt
+    on an idle replica, prefilled in chunks of the token budget. [s]
     """
 
     step_s: Array
@@ -26,6 +28,8 @@ class Loop:
     mixed_share: Array
     mixed_prefill: Array
     ttft_s: Array
+    prefill_step_s: Array
+    ttft_unloaded_s: Array
     prefill_s: Array
     transfer_s: Array
 
@@ -58,6 +62,7 @@ class LoopPlan:
             self._sending_s = transfer_s(replica, lengths)
             whole_s = lengths.uncached / step_token_limit(replica) * self._full_s
             self._prefill_s = whole_s + self._sending_s / replica.dp
+        if self._is_split or not replica.deployments[0].kv_cache:
             alone_s = ttft_unloaded_s(replica, lengths)
         contexts = loop_batch(replica, lengths, 1.0, 0.0)
         step = StepPlan(replica, contexts)
@@ -72,7 +77,7 @@ class LoopPlan:
             self._prefill_s,
             alone_s,
         )
-        shape = np.broadcast_shapes(step.shape, *(np.shape(value) for value in values))
+        shape = np.broadcast(*step.spanning, *values).shape
         roofs, experts, steps = step.arrays(shape)
         self._coefficients = Coefficients(
             token_roofs=step.token_roofs,
@@ -86,11 +91,10 @@ class LoopPlan:
 
     def at(self, sequences: Array) -> Loop:
         """The loop with so many sequences running. (layouts, points)"""
-        shape = np.broadcast_shapes(sequences.shape, self._coefficients.loop.shape[1:])
-        wide = np.ascontiguousarray(np.broadcast_to(sequences, shape))
+        wide = self._wide(sequences)
         states = loop_states(self._coefficients, wide, self._utilization_share)
-        zero = np.zeros(shape)
-        step_s, mixed_s, decode_s, share, prefill, ttft_s = states
+        step_s, mixed_s, decode_s, share, prefill, ttft_s, prefill_step_s, ttft_unloaded_s = states
+        zero = np.zeros(wide.shape)
         return Loop(
             step_s=step_s,
             mixed_step_s=mixed_s,
@@ -98,6 +102,8 @@ class LoopPlan:
             mixed_share=share,
             mixed_prefill=prefill,
             ttft_s=ttft_s,
+            prefill_step_s=prefill_step_s,
+            ttft_unloaded_s=ttft_unloaded_s,
             prefill_s=self._prefill_s + zero,
             transfer_s=self._sending_s + zero,
         )
@@ -106,9 +112,14 @@ class LoopPlan:
         """Largest concurrency up to `ceiling` that keeps the objectives; NaN where one sequence does not."""
         tpot_s = np.inf if objectives.tpot_s is None else objectives.tpot_s
         ttft_s = np.inf if objectives.ttft_s is None else objectives.ttft_s
-        shape = np.broadcast_shapes(ceiling.shape, self._coefficients.loop.shape[1:])
-        wide = np.ascontiguousarray(np.broadcast_to(ceiling, shape))
+        wide = self._wide(ceiling)
         return most_sequences(self._coefficients, wide, tpot_s, ttft_s, self._utilization_share)
+
+    def _wide(self, sequences: Array) -> Array:
+        """One number for each layout and point."""
+        wide = np.empty(np.broadcast(sequences, self._coefficients.loop[0]).shape)
+        wide[...] = sequences
+        return wide
 
 
 def loop_counts(

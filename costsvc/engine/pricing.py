@@ -11,12 +11,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.loop import loop_batch, prompt_batch, run_loop, step_token_limit
+from costsvc.engine.loop import prompt_batch, run_loop, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, solve, state_at
 from costsvc.engine.specs import Objectives
-from costsvc.engine.step import Batch, step_time
+from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
 
 NODES = (12, 24, 48, 96)
@@ -349,18 +349,12 @@ def _pool_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple
 def _shapley_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[float, float]:
     """Decode's and prefill's accelerator-seconds of one request."""
     loop = state.loop
-    alone = step_time(replica, _prefill_only(replica, lengths, state)).total_s
-    prefill_step_s = (alone + loop.mixed_step_s - loop.decode_step_s) / 2
+    prefill_step_s = (loop.prefill_step_s + loop.mixed_step_s - loop.decode_step_s) / 2
     mixed_steps = loop.mixed_share * lengths.output
     per_request = replica.gpus / state.sequences
     prefill = per_request * mixed_steps * prefill_step_s
     whole = per_request * loop.step_s * lengths.output
     return float((whole - prefill)[0, 0]), float(prefill[0, 0])
-
-
-def _prefill_only(replica: Replica, lengths: Lengths, state: SteadyState) -> Batch:
-    batch = loop_batch(replica, lengths, state.sequences, state.loop.mixed_prefill)
-    return replace(batch, decode=0.0, sampled=batch.sampled - state.sequences)
 
 
 def _cached_prefill_share(replica: Replica, lengths: Lengths, state: SteadyState) -> float:

@@ -85,7 +85,9 @@ def solve(
     """
     budget = replace(memory_budget(replica), kv_bytes=memory_budget(replica).kv_bytes + extra_kv_bytes)
     limits = concurrency_limits(replica, lengths, budget)
-    stacked = np.stack(np.broadcast_arrays(*limits.values()))
+    stacked = np.empty((len(limits), *np.broadcast(*limits.values()).shape))
+    for place, limit in enumerate(limits.values()):
+        stacked[place] = limit
     limits = dict(zip(limits, stacked, strict=True))
     ceiling = stacked.min(axis=0)
     bound = np.asarray([BOUNDS.index(name) for name in limits])[stacked.argmin(axis=0)]
@@ -112,11 +114,15 @@ def solve_together(
     requests : sequence of Lengths
         Points of each; the spread of lengths is that of the first.
     """
-    points = [len(np.atleast_1d(np.asarray(one.uncached))) for one in requests]
+    counts = [np.size(one.uncached) for one in requests]
+    ends = np.cumsum(counts)
+    places = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
     def joined(values: Sequence[Floats]) -> Array:
-        pairs = zip(values, points, strict=True)
-        return np.concatenate([np.broadcast_to(value, count) for value, count in pairs])
+        row = np.empty(ends[-1])
+        for place, value in zip(places, values, strict=True):
+            row[place] = value
+        return row
 
     together = replace(
         requests[0],
@@ -128,8 +134,7 @@ def solve_together(
         prompt_unit=joined([one.per_prompt for one in requests]),
     )
     state = solve(replica, together, objectives, utilization_share, extra_kv_bytes=joined(extra_kv_bytes))
-    ends = np.cumsum(points)
-    return [state.only(slice(None), slice(end - count, end)) for end, count in zip(ends, points, strict=True)]
+    return [state.only(slice(None), place) for place in places]
 
 
 def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget) -> dict[str, Array]:

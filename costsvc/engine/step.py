@@ -117,10 +117,9 @@ class StepPlan:
         return len(self._of.roofs)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Layouts and points of the contexts."""
-        parts = [self._of.head.row_s, self._decode.unit_s, *(roof.row_s for roof in self._prefill)]
-        return np.broadcast_shapes((1, 1), *(np.shape(part) for part in parts))
+    def spanning(self) -> list[Floats]:
+        """Coefficients that together span all layouts and points."""
+        return [self._of.head.row_s, self._decode.unit_s, *(roof.row_s for roof in self._prefill)]
 
     def arrays(self, points: tuple[int, ...]) -> tuple[Array, Array, Array]:
         """The same as `formulas.Coefficients` has it: roofs, experts and steps.

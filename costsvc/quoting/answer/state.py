@@ -1,6 +1,5 @@
 """What runs: request as understood, deployment, concurrency, memory, latency, throughput."""
 
-from costsvc.engine.loop import ttft_unloaded_s
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
 from costsvc.engine.serving import BOUNDS
 from costsvc.engine.units import MS_PER_S
@@ -124,7 +123,7 @@ def latency_section(choice: Choice) -> Section:
     return {
         "tpot_ms": number(loop.step_s * MS_PER_S),
         "ttft_ms": number(loop.ttft_s * MS_PER_S),
-        "ttft_unloaded_ms": number(ttft_unloaded_s(choice.replica, lengths) * MS_PER_S),
+        "ttft_unloaded_ms": number(loop.ttft_unloaded_s * MS_PER_S),
         "request_ms": number(whole_s * MS_PER_S),
         "decode_step_ms": number(loop.decode_step_s * MS_PER_S),
         "mixed_step_ms": number(loop.mixed_step_s * MS_PER_S),
