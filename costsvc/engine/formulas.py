@@ -201,9 +201,9 @@ def _prompts_s(
 
 @compiled
 def loop_states(of: Coefficients, sequences: Array, utilization_share: float) -> Array:
-    """The loop at given concurrencies, in the order of `Loop`. (8, layouts, points)"""
+    """The loop at given concurrencies, in the order of `Loop`. (9, layouts, points)"""
     layouts, points = of.loop.shape[1], of.loop.shape[2]
-    states = np.empty((8, *sequences.shape))
+    states = np.empty((9, *sequences.shape))
     for row in range(sequences.shape[0]):
         for column in range(sequences.shape[1]):
             layout, point, running = min(row, layouts - 1), min(column, points - 1), sequences[row, column]
@@ -212,6 +212,8 @@ def loop_states(of: Coefficients, sequences: Array, utilization_share: float) ->
                 states[place, row, column] = found[place]
             alone = _prompts_s(of, layout, point, running, found[4])
             states[6, row, column], states[7, row, column] = alone
+            fewer = _loop(of, layout, point, utilization_share * running, utilization_share)
+            states[8, row, column] = fewer[0]
     return states
 
 

@@ -19,7 +19,8 @@ class Loop:
     `mixed_share` of the steps carry `mixed_prefill` prompt tokens; the rest only decode. In disaggregated
     deployments none do, and `prefill_s` is the prefill pool's time for one prompt, transfer included.
     `prefill_step_s` is a mixed step without its decode tokens, `ttft_unloaded_s` the first token of one prompt
-    on an idle replica, prefilled in chunks of the token budget. [s]
+    on an idle replica, prefilled in chunks of the token budget, `sold_step_s` a step with the sequences that
+    the utilization sold leaves. [s]
     """
 
     step_s: Array
@@ -30,6 +31,7 @@ class Loop:
     ttft_s: Array
     prefill_step_s: Array
     ttft_unloaded_s: Array
+    sold_step_s: Array
     prefill_s: Array
     transfer_s: Array
 
@@ -93,7 +95,7 @@ class LoopPlan:
         """The loop with so many sequences running. (layouts, points)"""
         wide = self._wide(sequences)
         states = loop_states(self._coefficients, wide, self._utilization_share)
-        step_s, mixed_s, decode_s, share, prefill, ttft_s, prefill_step_s, ttft_unloaded_s = states
+        step_s, mixed_s, decode_s, share, prefill, ttft_s, alone_s, unloaded_s, sold_s = states
         zero = np.zeros(wide.shape)
         return Loop(
             step_s=step_s,
@@ -102,8 +104,9 @@ class LoopPlan:
             mixed_share=share,
             mixed_prefill=prefill,
             ttft_s=ttft_s,
-            prefill_step_s=prefill_step_s,
-            ttft_unloaded_s=ttft_unloaded_s,
+            prefill_step_s=alone_s,
+            ttft_unloaded_s=unloaded_s,
+            sold_step_s=sold_s,
             prefill_s=self._prefill_s + zero,
             transfer_s=self._sending_s + zero,
         )

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, solve
@@ -124,7 +123,7 @@ def meet(
     """How long blocks stay: a wide range of times first, then a narrow one around the crossing."""
     state = solve(replica, lengths, objectives, utilization_share)
     rate = _rate(replica, state, utilization_share)
-    residence_s = _residence_s(replica, lengths, state, utilization_share)
+    residence_s = _residence_s(lengths, state, utilization_share)
     places = np.arange(len(replica.tp))[:, None]
 
     def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
@@ -132,7 +131,7 @@ def meet(
         at = _lengths_at(replica, lengths, sharing, kept_s, rate=rate, residence_s=residence_s)
         state = solve(replica, at, objectives, utilization_share)
         rate = _rate(replica, state, utilization_share)
-        residence_s = _residence_s(replica, at, state, utilization_share)
+        residence_s = _residence_s(at, state, utilization_share)
         room = _room_tokens(replica, at, rate * residence_s, tiers)
         surplus = room - held_tokens(sharing, kept_s, rate, residence_s)
         fits = np.logical_and.accumulate(surplus >= 0, axis=1)
@@ -226,18 +225,17 @@ def _rate(replica: Replica, state: SteadyState, utilization_share: float) -> Arr
     return np.asarray(np.nan_to_num(state.requests_per_s) * utilization_share / replica.dp)
 
 
-def _residence_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
+def _residence_s(lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
     r"""How long a request runs at the utilization sold, where fewer run and steps are shorter. [s]
 
     With :math:`T(B) \approx a + b B` between that share of the sequences and all of them, and the rate fixed
     at :math:`r = u X`, the sequences that run are :math:`B = r O (a + b B)`.
     """
-    full, few = state.sequences, utilization_share * state.sequences
-    few_s = run_loop(replica, lengths, few, utilization_share).step_s
-    growth_s = (state.loop.step_s - few_s) / np.maximum(full - few, 1e-9)
-    started = utilization_share * full / state.loop.step_s
-    running_s = (few_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
-    return np.asarray(np.nan_to_num(np.clip(running_s, 0.0, state.loop.step_s) * lengths.output))
+    loop, full, few = state.loop, state.sequences, utilization_share * state.sequences
+    growth_s = (loop.step_s - loop.sold_step_s) / np.maximum(full - few, 1e-9)
+    started = utilization_share * full / loop.step_s
+    running_s = (loop.sold_step_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
+    return np.asarray(np.nan_to_num(np.minimum(np.maximum(running_s, 0.0), loop.step_s) * lengths.output))
 
 
 def _room_tokens(replica: Replica, lengths: Lengths, running: Floats, tiers: tuple[Tier, ...]) -> Array:
