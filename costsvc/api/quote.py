@@ -122,7 +122,7 @@ def _grid(request: Request[Any, Any, Any], service: Service, shown: Presentation
         day=today,
         given=shown.given,
         shown=shown,
-        compute=lambda: [maker.row(one) for one in requests],
+        compute=lambda: maker.rows(requests),
     )
 
 

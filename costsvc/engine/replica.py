@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from costsvc.engine.attention import Attention, SlidingAttention
 from costsvc.engine.parameters import (
-    LayerParameters,
     embedding_parameters,
     expert_parameters,
     layer_parameters,
@@ -158,14 +157,16 @@ def compile_replica(
 ) -> Replica:
     """Arrays of a model in several layouts that share dtypes, mode and allocation."""
     counted = [layer_parameters(group, model.hidden_size) for group in model.groups]
-    cuts = [StageSizes(model, counted, deployment) for deployment in deployments]
+    by_stages = {stages: StageCut(model, stages) for stages in {d.pp for d in deployments}}
+    cuts = [by_stages[deployment.pp] for deployment in deployments]
 
     def column(values: Sequence[float]) -> Column:
         return np.asarray(values, dtype=np.float64)[:, None]
 
     tp = column([d.tp for d in deployments])
     slow = np.asarray([cut.slowest for cut in cuts], dtype=np.float64)
-    full = np.asarray([held_layers(model, cut.fullest, calibration.window_rule) for cut in cuts])
+    held = {pp: held_layers(model, cut.fullest, calibration.window_rule) for pp, cut in by_stages.items()}
+    full = np.asarray([held[deployment.pp] for deployment in deployments])
     shares = [_kv_share(group, tp) for group in model.groups]
     heads = column([c.attention_heads for c in counted])[:, 0]
     kv_share = np.concatenate(shares, axis=1)
@@ -187,7 +188,7 @@ def compile_replica(
         ffn_parameters=slow @ column([c.ffn for c in counted]) / tp,
         router_parameters=slow @ column([c.router for c in counted]),
         head_parameters=embedding_parameters(model) / tp,
-        weight_bytes=column([cut.weight_bytes for cut in cuts]),
+        weight_bytes=weight_bytes(model, deployments, cuts),
         attention_groups=tuple(
             AttentionGroup(group.attention, slow[:, [i]], full[:, [i]], shares[i])
             for i, group in enumerate(model.groups)
@@ -245,49 +246,50 @@ def _cached_values(group: LayerGroup, context_tokens: float) -> float:
     return 0.0 if group.attention is None else float(np.asarray(group.attention.kv_values(context_tokens)))
 
 
-class StageSizes:
-    """Layers per group of the slowest stage and of the one that caches most; most weights of a stage."""
+class StageCut:
+    """Layers of each group in each pipeline stage: (stages, groups). The slowest stage, and what caches most."""
 
-    def __init__(self, model: ModelSpec, counted: Sequence[LayerParameters], deployment: Deployment) -> None:
-        stages = stage_patterns(model.pattern, deployment.pp)
-        counts = [[stage.count(g) for g in range(len(model.groups))] for stage in stages]
-        weights = [
-            self._bytes(model, counted, deployment, count, first=i == 0, last=i == len(stages) - 1)
-            for i, count in enumerate(counts)
-        ]
+    def __init__(self, model: ModelSpec, stages: int) -> None:
+        groups = range(len(model.groups))
+        counts = [[stage.count(g) for g in groups] for stage in stage_patterns(model.pattern, stages)]
         cached = [_cached_values(group, model.max_context_tokens) for group in model.groups]
+        self.counts = np.asarray(counts, dtype=np.float64)
         self.slowest = max(counts, key=lambda count: (sum(count), np.dot(count, cached)))
         # Where stages differ in kind, the heaviest may cache least: the most of both is on the safe side.
         self.fullest = max(counts, key=lambda count: np.dot(count, cached))
-        self.weight_bytes = max(weights)
 
-    @staticmethod
-    def _bytes(
-        model: ModelSpec,
-        counted: Sequence[LayerParameters],
-        deployment: Deployment,
-        layers: Sequence[int],
-        *,
-        first: bool,
-        last: bool,
-    ) -> float:
-        plan, tp, ranks = deployment.weights, deployment.tp, deployment.tp * deployment.dp
-        total = 0.0
-        for count, parameters, group in zip(layers, counted, model.groups, strict=True):
-            share = 1.0 if group.attention is None else float(np.asarray(group.attention.kv_share(float(tp))))
-            attention = (
-                parameters.attention_heads / tp + parameters.attention_kv * share + parameters.attention_whole
-            )
-            total += count * (
-                attention * plan.attention.value_bytes
-                + parameters.ffn / tp * plan.ffn.value_bytes
-                + parameters.experts / ranks * plan.experts.value_bytes
-                + (parameters.router + parameters.norms) * plan.other.value_bytes
-            )
-        table = embedding_parameters(model) / tp * plan.embedding.value_bytes
-        if first:
-            total += table + (model.position_values + model.extra_parameters / tp) * plan.other.value_bytes
-            total += model.resident_parameters * plan.other.value_bytes
-        if last and not (model.tied_embeddings and first):
-            total += table
-        return total
+
+def weight_bytes(model: ModelSpec, deployments: Sequence[Deployment], cuts: Sequence[StageCut]) -> Column:
+    """Weights of the heaviest stage of each layout on one accelerator. (layouts, 1) [B]
+
+    Parameters
+    ----------
+    cuts : sequence of StageCut
+        The stages of each layout.
+    """
+    plan = deployments[0].weights
+    counted = [layer_parameters(group, model.hidden_size) for group in model.groups]
+    tp = np.asarray([[float(d.tp)] for d in deployments])
+    ranks = np.asarray([[float(d.tp * d.dp)] for d in deployments])
+    parameters = np.asarray(
+        [
+            (c.attention_heads, c.attention_kv, c.attention_whole, c.ffn, c.experts, c.router + c.norms)
+            for c in counted
+        ],
+        dtype=np.float64,
+    )
+    heads, kv, whole, ffn, experts, other = parameters.T
+    kv_share = np.concatenate([_kv_share(group, tp) for group in model.groups], axis=1)
+    layer_bytes = (heads / tp + kv * kv_share + whole) * plan.attention.value_bytes
+    layer_bytes = layer_bytes + ffn / tp * plan.ffn.value_bytes + other * plan.other.value_bytes
+    layer_bytes = layer_bytes + experts / ranks * plan.experts.value_bytes
+    table = embedding_parameters(model) / tp[:, 0] * plan.embedding.value_bytes
+    extra = (model.position_values + model.resident_parameters) + model.extra_parameters / tp[:, 0]
+    heaviest = np.empty_like(tp)
+    for row, cut in enumerate(cuts):
+        stages = cut.counts @ layer_bytes[row]
+        stages[0] += table[row] + extra[row] * plan.other.value_bytes
+        if not (model.tied_embeddings and len(stages) == 1):
+            stages[-1] += table[row]
+        heaviest[row] = stages.max()
+    return heaviest

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Final
 
 from python_calamine import CalamineError, CalamineWorkbook
@@ -25,6 +26,8 @@ LABEL: Final = "label"
 BEFORE: Final[tuple[Column, ...]] = (*numbers("row"), *texts(LABEL))
 _ROWS: Final = "rows"
 _KNOWN: Final = (LABEL, *PARAMETERS)
+# Rows that are read ahead, so that those of one case are solved in one evaluation.
+_SOLVED_TOGETHER: Final = 500
 # A row's first cell beyond the header; no column can be called so.
 _EXTRA: Final = " extra"
 
@@ -84,16 +87,16 @@ def rows_of_xlsx(body: bytes) -> list[Given]:
 def priced(catalog: Catalog, rows: Iterable[Given], today: date) -> Iterator[Row]:
     """Each row's prices, or its reason, beside its number and label."""
     maker = RowMaker(catalog, today)
-    for number, given in enumerate(rows, start=1):
-        label = str(given.get(LABEL, ""))
-        asked = {name: value for name, value in given.items() if name != LABEL}
-        if _EXTRA in asked:
-            yield {
-                **maker.failed(asked, "The row has more cells than the header has columns."),
-                "row": number,
-            }
-        else:
-            yield {**maker.row(asked), "row": number, LABEL: label}
+    numbered = enumerate(rows, start=1)
+    while window := list(islice(numbered, _SOLVED_TOGETHER)):
+        asked = [{name: value for name, value in given.items() if name != LABEL} for _, given in window]
+        made = iter(maker.rows([one for one in asked if _EXTRA not in one]))
+        for (number, given), one in zip(window, asked, strict=True):
+            if _EXTRA in one:
+                row = maker.failed(one, "The row has more cells than the header has columns.")
+                yield {**row, "row": number}
+            else:
+                yield {**next(made), "row": number, LABEL: str(given.get(LABEL, ""))}
 
 
 def batch_table(rows: Iterable[Row]) -> Table:

@@ -1,6 +1,6 @@
 """The money of a chosen deployment: prices per token class, the request's cost, the fleet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -72,13 +72,31 @@ def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice, other: Lengths 
     other : Lengths, optional
         Another request on the same layout, to be solved and priced beside it.
     """
+    return _bill(
+        scenario, choice, price, other, _solved([_asked(scenario, choice, other)], scenario, choice)[0]
+    )
+
+
+def bills_alike(scenarios: Sequence[Scenario], choices: Sequence[Choice], price: GpuPrice) -> list[Bill]:
+    """The bills of requests on one layout under the same objectives, in one evaluation."""
+    pairs = list(zip(scenarios, choices, strict=True))
+    solved = _solved([_asked(*pair, None) for pair in pairs], *pairs[0])
+    return [_bill(*pair, price, None, one) for pair, one in zip(pairs, solved, strict=True)]
+
+
+def _bill(
+    scenario: Scenario,
+    choice: Choice,
+    price: GpuPrice,
+    other: Lengths | None,
+    solved: Mapping[str, SteadyState],
+) -> Bill:
     request, state = scenario.request, choice.state
     cost_gpu_s = float(state.request_gpu_s[0, 0])
     rates = scenario.load.hourly_rps or (scenario.load.rps,)
     hours = tuple(_fleet(scenario, state, rate) if rate else None for rate in rates)
     second_usd = price.usd_per_gpu_second
     multiplier = _multiplier(hours, scenario.utilization_share)
-    solved = _solved(scenario, choice, other)
     return Bill(
         gpu_second_usd=second_usd,
         load_multiplier=multiplier,
@@ -94,8 +112,8 @@ def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice, other: Lengths 
     )
 
 
-def _solved(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[str, SteadyState]:
-    """What a bill needs beside the request itself, in one evaluation.
+def _asked(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[str, tuple[Lengths, float]]:
+    """What a bill needs solved beside the request itself, with the cache memory added for it. [B]
 
     A little `more` memory where it has a rent, the points `around` the ray of marginal prices, and the `other`
     request with the points around its own.
@@ -111,11 +129,21 @@ def _solved(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[s
         asked["other"] = other, 0.0
         if marginal:
             asked["around_other"] = ray_lengths(other), 0.0
+    return asked
+
+
+def _solved(
+    bills: Sequence[Mapping[str, tuple[Lengths, float]]], scenario: Scenario, choice: Choice
+) -> list[dict[str, SteadyState]]:
+    """All that bills on one layout ask for, in one evaluation."""
+    asked = [pair for one in bills for pair in one.values()]
     if not asked:
-        return {}
-    requests, extras = zip(*asked.values(), strict=True)
-    states = solve_together(choice.replica, requests, choice.objectives, scenario.utilization_share, extras)
-    return dict(zip(asked, states, strict=True))
+        return [{} for _ in bills]
+    requests, extras = zip(*asked, strict=True)
+    states = iter(
+        solve_together(choice.replica, requests, choice.objectives, scenario.utilization_share, extras)
+    )
+    return [{name: next(states) for name in one} for one in bills]
 
 
 def _rent(choice: Choice, solved: Mapping[str, SteadyState]) -> float:

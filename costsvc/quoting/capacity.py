@@ -9,8 +9,7 @@ from costsvc.db.entries import ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.memory import layer_cache_bytes, memory_budget
-from costsvc.engine.parameters import layer_parameters
-from costsvc.engine.replica import StageSizes, compile_replica, held_layers
+from costsvc.engine.replica import StageCut, compile_replica, held_layers, weight_bytes
 from costsvc.engine.specs import Deployment, DtypeSpec
 from costsvc.engine.units import GIB
 from costsvc.errors import DoesNotFit, InvalidRequest
@@ -89,14 +88,13 @@ def _held(catalog: Catalog, row: Mapping[str, str]) -> _Held:
         kv=_kv(catalog, row),
     )
     refuse_impossible(model.spec, deployment)
-    counted = [layer_parameters(group, model.spec.hidden_size) for group in model.spec.groups]
-    sizes = StageSizes(model.spec, counted, deployment)
+    cut = StageCut(model.spec, deployment.pp)
     return _Held(
         model=model,
         stack=stack,
         deployment=deployment,
-        layers=tuple(held_layers(model.spec, sizes.fullest, stack.window_rule)),
-        weight_bytes=sizes.weight_bytes,
+        layers=tuple(held_layers(model.spec, cut.fullest, stack.window_rule)),
+        weight_bytes=float(weight_bytes(model.spec, [deployment], [cut])[0, 0]),
         in_flight_tokens=_admitted_tokens(catalog, stack),
     )
 

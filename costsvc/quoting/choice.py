@@ -10,7 +10,7 @@ from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
 from costsvc.engine.prefix import PrefixState, meet, prefix_state
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, lengths_of, solve
+from costsvc.engine.serving import SteadyState, lengths_of, solve, solve_together
 from costsvc.engine.sharing import compile_sharing
 from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S
@@ -64,25 +64,56 @@ def choose(scenario: Scenario) -> Choice:
         every = every_layout(scenario)
         objectives, warnings = _relaxed(scenario, every, lengths, fits)
         state = solve(every, lengths, objectives, scenario.utilization_share)
-    order = [int(index) for index in np.argsort(state.request_gpu_s[:, 0], kind="stable")]
-    feasible = int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
     if scenario.sharing is None:
-        replica, prefix = every.only(order[0]), None
-        state = state.only(slice(order[0], order[0] + 1), slice(None))
-    else:
-        finalists = order[: min(feasible, PREFIX_FINALISTS)]
-        replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives)
-        state, lengths = prefix.state, prefix.lengths
+        return replace(_cheapest(every, lengths, objectives, state), warnings=tuple(warnings))
+    order, feasible = _order(state)
+    finalists = order[: min(feasible, PREFIX_FINALISTS)]
+    replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives)
     return Choice(
         replica=replica,
-        lengths=lengths,
+        lengths=prefix.lengths,
         objectives=objectives,
-        state=state,
+        state=prefix.state,
         prefix=prefix,
         considered=len(every.deployments),
         feasible=feasible,
         warnings=tuple(warnings),
     )
+
+
+def choose_alike(scenarios: Sequence[Scenario]) -> list[Choice | None]:
+    """The choices of scenarios that differ in their mean lengths alone, in one evaluation.
+
+    None where the first search does not end it: `choose` then says what is in the way, or gives way.
+    """
+    first = scenarios[0]
+    every = every_layout(first)
+    lengths = [lengths_of(scenario.traffic) for scenario in scenarios]
+    states = solve_together(every, lengths, first.objectives, first.utilization_share, [0.0] * len(scenarios))
+    return [
+        None if np.isnan(state.sequences).all() else _cheapest(every, one, first.objectives, state)
+        for one, state in zip(lengths, states, strict=True)
+    ]
+
+
+def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, state: SteadyState) -> Choice:
+    order, feasible = _order(state)
+    return Choice(
+        replica=every.only(order[0]),
+        lengths=lengths,
+        objectives=objectives,
+        state=state.only(slice(order[0], order[0] + 1), slice(None)),
+        prefix=None,
+        considered=len(every.deployments),
+        feasible=feasible,
+        warnings=(),
+    )
+
+
+def _order(state: SteadyState) -> tuple[list[int], int]:
+    """Layouts by what a request takes of the accelerators, the least first, and how many are feasible."""
+    order = np.argsort(state.request_gpu_s[:, 0], kind="stable").tolist()
+    return order, int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
 
 
 def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:

@@ -59,17 +59,30 @@ _COLUMNS: Final[Mapping[str, tuple[str, Kind]]] = {
 _MONEY: Final = tuple(
     name for name, (path, _) in _COLUMNS.items() if path.partition(".")[0] in ("as_of", "cost", "prices")
 )
+_WORK: Final = tuple(name for name in _COLUMNS if name not in _MONEY)
 ERROR: Final = "error"
 QUOTE_COLUMNS: Final = (*(Column(name, kind) for name, (_, kind) in _COLUMNS.items()), Column(ERROR))
 COLUMNS: Final = tuple(column.name for column in QUOTE_COLUMNS)
 
 
-def quote_row(answer: Mapping[str, Any], solved: Row | None = None) -> dict[str, Any]:
-    """The row of an answer; with `solved`, that row with the columns of money taken from the answer."""
-    currency = answer["prices"]["currency"].lower()
-    names = _COLUMNS if solved is None else _MONEY
-    taken = {name: value_at(answer, _COLUMNS[name][0].format(currency=currency)) for name in names}
-    return {**solved, **taken} if solved is not None else {**taken, ERROR: ""}
+def quote_row(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of an answer."""
+    return _taken(answer, _COLUMNS) | {ERROR: ""}
+
+
+def money_row(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of money alone, of an answer that need have no more."""
+    return _taken(answer, _MONEY)
+
+
+def work_row(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """All the other columns."""
+    return _taken(answer, _WORK) | {ERROR: ""}
+
+
+def _taken(answer: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    currency = answer["prices"]["currency"].lower() if "prices" in answer else ""
+    return {name: value_at(answer, _COLUMNS[name][0].format(currency=currency)) for name in columns}
 
 
 def quote_table(rows: Iterable[Row], *, before: tuple[Column, ...] = ()) -> Table:

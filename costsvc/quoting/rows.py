@@ -1,7 +1,8 @@
 """Many quotes as rows: what differs only in money is computed once, and a row that fails says why."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
@@ -12,15 +13,14 @@ from costsvc.engine.units import SECONDS_PER_HOUR
 from costsvc.errors import CostsvcError, InvalidRequest
 from costsvc.quoting.answer import grounds, prices, state
 from costsvc.quoting.answer.plain import Section, number
-from costsvc.quoting.bill import Bill, bill_of, repriced
-from costsvc.quoting.choice import Choice, choose
-from costsvc.quoting.flat import ERROR, quote_row
+from costsvc.quoting.bill import Bill, bill_of, bills_alike, repriced
+from costsvc.quoting.choice import Choice, choose, choose_alike
+from costsvc.quoting.flat import ERROR, money_row, work_row
 from costsvc.quoting.gpu_price import UNIT_PRICE, GpuPrice, price_of
 from costsvc.quoting.money import money
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.scenario import Scenario, resolve
-from costsvc.quoting.tables.table import Row
 
 # What changes a row's money and nothing before it.
 _MONEY: Final = frozenset(
@@ -46,13 +46,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
-    """A scenario without its money; `row` is right in every column but those of money."""
+    """A scenario without its money; `row` lacks the columns of money."""
 
     scenario: Scenario
     choice: Choice
     bill: Bill
     band: ErrorBand
-    row: Row
+    row: dict[str, Any]
 
 
 class RowMaker:
@@ -65,8 +65,19 @@ class RowMaker:
 
     def row(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The row of a request in the words of the query; its `error` says why it has no prices."""
+        return self.rows([given])[0]
+
+    def rows(self, given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The same of several, a row each: what differs in lengths alone is solved together."""
+        parsed = [_parsed(one) for one in given]
+        self._solve_alike([one for one in parsed if isinstance(one, QuoteRequest)])
+        return [self._row(one, request) for one, request in zip(given, parsed, strict=True)]
+
+    def _row(self, given: Mapping[str, Any], request: QuoteRequest | CostsvcError) -> dict[str, Any]:
         try:
-            return self.priced(parse_request(given))
+            if isinstance(request, CostsvcError):
+                raise request
+            return self.priced(request)
         except CostsvcError as error:
             return self.failed(given, error.message)
         except Exception as error:
@@ -91,7 +102,7 @@ class RowMaker:
         scenario = replace(solved.scenario, request=request, as_of=request.as_of or self._today)
         price = price_of(self._catalog, scenario)
         bill = repriced(solved.bill, request, price)
-        return quote_row(_money_sections(scenario, solved.choice, price, bill, solved.band), solved.row)
+        return solved.row | money_row(_money_sections(scenario, solved.choice, price, bill, solved.band))
 
     def failed(self, given: Mapping[str, Any], reason: str) -> dict[str, Any]:
         """The row of what has no answer: what was asked, of which catalog, and the reason."""
@@ -105,16 +116,18 @@ class RowMaker:
         }
 
     def _solve(self, request: QuoteRequest) -> _Solved:
-        asked = tuple(name in request.model_fields_set for name in _ASKED)
-        key = (*(getattr(request, name) for name in _PHYSICS), *asked)
+        key = _physics(request)
         solved = self._solved.pop(key, None) or self._computed(request)
+        self._keep(key, solved)
+        if isinstance(solved, CostsvcError):
+            raise solved
+        return solved
+
+    def _keep(self, key: tuple[Any, ...], solved: _Solved | CostsvcError) -> None:
         self._solved[key] = solved
         if len(self._solved) > MOST_KEPT:
             # A dictionary keeps the order of entry, so the first is what was not asked for the longest.
             del self._solved[next(iter(self._solved))]
-        if isinstance(solved, CostsvcError):
-            raise solved
-        return solved
 
     def _computed(self, request: QuoteRequest) -> _Solved | CostsvcError:
         try:
@@ -122,9 +135,36 @@ class RowMaker:
             choice = choose(scenario)
         except CostsvcError as error:
             return error
-        bill = bill_of(scenario, choice, UNIT_PRICE)
+        return self._made(scenario, choice, bill_of(scenario, choice, UNIT_PRICE))
+
+    def _solve_alike(self, requests: Iterable[QuoteRequest]) -> None:
+        """Solve what is new, all of a case at once; what that does not settle is left to `_computed`."""
+        new = {_physics(one): one for one in requests}
+        cases: dict[tuple[Any, ...], list[Scenario]] = {}
+        for key, request in new.items():
+            if key in self._solved or len(new) == 1:
+                continue
+            with suppress(CostsvcError):
+                scenario = resolve(self._catalog, request, self._today)
+                if scenario.sharing is None:
+                    cases.setdefault(_case(scenario), []).append(scenario)
+        for scenarios in cases.values():
+            with suppress(CostsvcError):
+                self._solve_case(scenarios)
+
+    def _solve_case(self, scenarios: Sequence[Scenario]) -> None:
+        by_layout: dict[int, list[tuple[Scenario, Choice]]] = {}
+        for scenario, choice in zip(scenarios, choose_alike(scenarios), strict=True):
+            if choice is not None:
+                by_layout.setdefault(id(choice.replica), []).append((scenario, choice))
+        for pairs in by_layout.values():
+            bills = bills_alike([one for one, _ in pairs], [choice for _, choice in pairs], UNIT_PRICE)
+            for (scenario, choice), bill in zip(pairs, bills, strict=True):
+                self._keep(_physics(scenario.request), self._made(scenario, choice, bill))
+
+    def _made(self, scenario: Scenario, choice: Choice, bill: Bill) -> _Solved:
         band, _ = grounds.error_band(self._catalog, scenario)
-        sections: Section = {
+        answer: Section = {
             "catalog_revision": self._catalog.revision,
             "engine_version": ENGINE_VERSION,
             "request": state.request_section(scenario, choice),
@@ -134,8 +174,29 @@ class RowMaker:
             "throughput": state.throughput_section(scenario, choice),
             "uncertainty": grounds.uncertainty_section(self._catalog, scenario, choice),
         }
-        answer = {**_money_sections(scenario, choice, UNIT_PRICE, bill, band), **sections}
-        return _Solved(scenario, choice, bill, band, quote_row(answer))
+        return _Solved(scenario, choice, bill, band, work_row(answer))
+
+
+def _parsed(given: Mapping[str, Any]) -> QuoteRequest | CostsvcError:
+    try:
+        return parse_request(given)
+    except CostsvcError as error:
+        return error
+
+
+def _physics(request: QuoteRequest) -> tuple[Any, ...]:
+    """All that a request's work depends on."""
+    asked = tuple(name in request.model_fields_set for name in _ASKED)
+    return (*map(vars(request).get, _PHYSICS), *asked)
+
+
+def _case(scenario: Scenario) -> tuple[Any, ...]:
+    """All of it but the mean lengths."""
+    traffic, resolved = scenario.traffic, scenario.resolved
+    spread = traffic.input_cv, traffic.output_cv, traffic.length_correlation
+    facts = scenario.model.id, scenario.gpu.id, id(resolved.calibration)
+    asked = scenario.objectives, scenario.utilization_share, scenario.request.attribution
+    return *facts, scenario.base, scenario.wanted, *asked, *spread
 
 
 def _cost(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill) -> Section:
