@@ -4,10 +4,12 @@ A layer is a mixer, a feed-forward block, or both joined by `+`; `n*layer` and `
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"\s*(?:(\d+)\s*\*|([a-z][a-z0-9_-]*(?:\+[a-z][a-z0-9_-]*)?)|([(),]))")
 MOST_LAYERS = 1000
+LONGEST_PERIOD = 64
 
 
 class Layer(NamedTuple):
@@ -36,6 +38,36 @@ def layer_order(text: str, attention: set[str], ffn: set[str]) -> list[Layer]:
         raise ValueError(f"'{tokens[0]}' is not expected in the layers")
     layers = {name: _layer(name, attention, ffn) for name in dict.fromkeys(names)}
     return [layers[name] for name in names]
+
+
+def spelled(layers: Sequence[str]) -> str:
+    """The shortest such line for these layers, as far as repeating neighbours shorten it.
+
+    Examples
+    --------
+    >>> spelled(["local", "local", "full"] * 4 + ["local"])
+    '4*(2*local, full), local'
+    """
+    parts: list[str] = []
+    start = 0
+    while start < len(layers):
+        period, times = _repetition(layers[start:])
+        item = layers[start] if period == 1 else f"({spelled(layers[start : start + period])})"
+        parts.append(f"{times}*{item}" if times > 1 else item)
+        start += period * times
+    return ", ".join(parts)
+
+
+def _repetition(layers: Sequence[str]) -> tuple[int, int]:
+    """Length and number of the repeats at the beginning that cover most, of these the shortest."""
+    best = (1, 1)
+    for period in range(1, min(len(layers) // 2, LONGEST_PERIOD) + 1):
+        times = 1
+        while layers[times * period : (times + 1) * period] == layers[:period]:
+            times += 1
+        if times > 1 and period * times > best[0] * best[1]:
+            best = (period, times)
+    return best
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,8 +1,10 @@
 """The order of layers, spelled in one line."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from costsvc.ingest.layers import Layer, layer_order
+from costsvc.ingest.layers import Layer, layer_order, spelled
 
 ATTENTION = {"full", "sliding", "mamba2"}
 FFN = {"mlp", "moe"}
@@ -45,3 +47,17 @@ def test_what_cannot_be_meant_is_refused(text: str, said: str) -> None:
 def test_a_name_of_a_mixer_and_a_block_alone_is_refused() -> None:
     with pytest.raises(ValueError, match="neither or both"):
         layer_order("full", {"full"}, {"full"})
+
+
+@given(
+    st.lists(
+        st.sampled_from(["full+mlp", "sliding+mlp", "full+moe", "mamba2", "mlp"]), min_size=1, max_size=60
+    )
+)
+def test_an_order_that_is_spelled_reads_as_itself(names: list[str]) -> None:
+    order = layer_order(spelled(names), ATTENTION, FFN)
+    assert ["+".join(part for part in layer if part) for layer in order] == names
+
+
+def test_repeats_are_spelled_once() -> None:
+    assert spelled((["sliding+mlp"] * 5 + ["full+mlp"]) * 10) == "10*(5*sliding+mlp, full+mlp)"
