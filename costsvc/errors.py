@@ -12,6 +12,7 @@ CostsvcError
 │   ├── SloUnreachable      no deployment meets the latency objective
 │   ├── UnsupportedLayout   the parallelism does not divide the model, or the card lacks a kernel
 │   └── NoPriceInForce      no offer is in force on the day
+├── ConfigNotUnderstood     a model's configuration lacks, contradicts or says what its import cannot decide
 ├── InvalidCatalogFile      a catalog file was refused: file, line and field are named
 ├── NotAuthorized           a write without a valid key
 ├── IdempotencyConflict     the idempotency key was used for another request
@@ -112,6 +113,10 @@ class UnsupportedLayout(Infeasible):
 
 class NoPriceInForce(Infeasible):
     """No offer of the asked kind is in force on the day."""
+
+
+class ConfigNotUnderstood(CostsvcError):
+    """A model's configuration leaves open what decides its size or its cache; nothing is guessed."""
 
 
 class InvalidCatalogFile(CostsvcError):

@@ -12,10 +12,10 @@ MAX_BATCH_BYTES: Final = 20_000_000
 BATCH_PATH: Final = "/quotes/batch"
 
 
-async def json_object(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """The members of the body."""
+async def json_object(request: Request[Any, Any, Any], *, with_infinity: bool = False) -> dict[str, Any]:
+    """The members of the body; `Infinity` is refused unless asked for."""
     sent = request.headers.get("content-type", "")
     if sent.partition(";")[0].strip().lower() != "application/json":
         said = f"Content-Type is '{sent}'" if sent else "Content-Type is missing"
         raise HTTPException(status_code=415, detail=f"{said}; send application/json.")
-    return from_json(await request.body())
+    return from_json(await request.body(), with_infinity=with_infinity)

@@ -120,8 +120,12 @@ def documented(
     body: RequestBody | None = None,
     more_problems: Sequence[int] = (),
     success: int = 200,
+    also: int | None = None,
 ) -> type[Operation]:
-    """An operation that answers with `components.responses[answer]` and refuses with problems."""
+    """An operation that answers with `components.responses[answer]` and refuses with problems.
+
+    `also` is another status of the same answer.
+    """
     statuses = sorted({*_READ_PROBLEMS, *(_BODY_PROBLEMS if body else ()), *more_problems})
 
     @dataclass
@@ -131,7 +135,11 @@ def documented(
             self.request_body = body
             self.security = [{"key": []}] if 401 in statuses else None
             self.responses = {
-                str(success): Reference(f"#/components/responses/{answer}"),
+                **{
+                    str(status): Reference(f"#/components/responses/{answer}")
+                    for status in (success, also)
+                    if status is not None
+                },
                 **({} if body else {"304": OpenAPIResponse("If-None-Match names the current ETag.")}),
                 **{str(status): Reference(f"#/components/responses/{_PROBLEM}") for status in statuses},
             }

@@ -29,6 +29,7 @@ _STATUS: Final[Mapping[type[CostsvcError], int]] = {
     errors.NotAuthorized: 401,
     errors.NotInCatalog: 404,
     errors.IdempotencyConflict: 409,
+    errors.ConfigNotUnderstood: 422,
     errors.Infeasible: 422,
     # What was loaded was checked before, so this is never the caller's doing.
     errors.InvalidCatalogFile: 500,

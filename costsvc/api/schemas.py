@@ -186,6 +186,20 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
         "The new entry's id, and the revision that holds it.",
         _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
     ),
+    "ImportedModel": (
+        "A model from its configuration: the entry, what each part was inferred from, and what stayed open.",
+        _object(
+            {
+                "id": {"type": "string"},
+                "catalog_revision": {"type": "integer", "minimum": 1},
+                "written": {"type": "boolean"},
+                **{key: {"type": "object"} for key in ("model", "parameters")},
+                "inferred": _OBJECTS,
+                **{key: {"type": "array", "items": {"type": "string"}} for key in ("open", "unused")},
+                "file": {"type": "string"},
+            }
+        ),
+    ),
     "StoredQuote": (
         "A stored quote: what was asked, and the answer as it was.",
         _object(

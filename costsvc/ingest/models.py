@@ -114,8 +114,8 @@ class ModelFile(Entry):
             mtp_parameters=self.mtp_parameters or 0,
         )
 
-    def record(self) -> entries.ModelEntry:
-        """The model as stored."""
+    def record(self, sources: str = "models") -> entries.ModelEntry:
+        """The model as stored; ids of its sources begin with `sources`."""
         return entries.ModelEntry(
             id=self.id,
             name=self.name,
@@ -123,7 +123,7 @@ class ModelFile(Entry):
             spec=self.spec(),
             released_weights=self.released_weights,
             aliases=self.spellings(),
-            fact_sources=self.fact_sources("models"),
+            fact_sources=self.fact_sources(sources),
             hf_id=self.hf_id,
             licence=self.licence,
             released=self.released,

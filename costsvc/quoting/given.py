@@ -27,10 +27,11 @@ def from_query(query: str) -> dict[str, str]:
     return _each_once([pair for pair in pairs if pair[0] not in IGNORED])
 
 
-def from_json(body: bytes) -> dict[str, Any]:
-    """The members of a JSON object; `NaN` and `Infinity`, which JSON does not have, are refused."""
+def from_json(body: bytes, *, with_infinity: bool = False) -> dict[str, Any]:
+    """The members of a JSON object; `NaN` and `Infinity`, which JSON does not have, are refused unless asked for."""
     try:
-        given = json.loads(body, object_pairs_hook=_each_once, parse_constant=_not_json)
+        constant = float if with_infinity else _not_json
+        given = json.loads(body, object_pairs_hook=_each_once, parse_constant=constant)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"The body is not valid JSON: {error}.") from error
     if not isinstance(given, dict):

@@ -15,6 +15,7 @@ from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest, NotInCatalog
 from costsvc.ingest.entry import SourceFields, Strict, Text
 from costsvc.ingest.prices import DatedPriceFields, OfferFields
+from costsvc.quoting.importing import keeping_posted_models
 from costsvc.quoting.listing.common import one_of
 from costsvc.quoting.listing.prices import find_offer
 from costsvc.quoting.profiles import keeping_posted_profiles
@@ -115,7 +116,7 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogConte
 
 
 def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogContent:
-    """What the files say, with the posted prices and profiles of the stored catalog.
+    """What the files say, with the posted prices, profiles and models of the stored catalog.
 
     A price that the files meanwhile give for the same day replaces the posted one; an offer whose GPU left
     the files leaves with it.
@@ -135,7 +136,7 @@ def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogCont
         offers[offer.id] = _priced(base, (*base.prices, *kept))
     used = {price.source_id for offer in offers.values() for price in offer.prices}
     posted_sources = [one for one in stored.sources if _is_posted(one.id) and one.id in used]
-    whole = keeping_posted_profiles(files, stored)
+    whole = keeping_posted_models(keeping_posted_profiles(files, stored), stored)
     return replace(
         whole,
         offers=_by_id(tuple(offers.values())),

@@ -18,7 +18,7 @@ Process = Callable[..., "subprocess.CompletedProcess[str]"]
 PATIENCE_S = 120
 
 # The shipped files take a second to read and do not change between tests.
-_read_once = cache(read_catalog)
+read_once = cache(read_catalog)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         if name.startswith("COSTSVC_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("costsvc.cli.catalogs.read_catalog", _read_once)
+    monkeypatch.setattr("costsvc.cli.catalogs.read_catalog", read_once)
 
     def run(*arguments: str, stdin: str = "") -> Result:
         # Standard input has no name here, so a table is a file, as it mostly is.

@@ -27,6 +27,7 @@ from costsvc.quoting.request import QuoteRequest, TrafficProfile, parse_request
 from costsvc.quoting.what_if import WhatIfRequest
 from costsvc.settings import Settings
 from tests.docs.pages import pages
+from tests.ingest.hugging_face.published import summary
 
 DAY: Final = date(2026, 11, 29)
 FIRST_QUOTE: Final = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192, "as_of": DAY.isoformat()}
@@ -70,6 +71,7 @@ def parts(catalog: Catalog) -> Mapping[str, Callable[[], str]]:
         "filters": _filters,
         "comparisons": _comparisons,
         "settings": _settings,
+        "imports": lambda: "\n".join(summary()),
     }
 
 

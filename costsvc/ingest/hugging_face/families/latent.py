@@ -1,0 +1,53 @@
+"""Decoders with latent attention (MLA), and DeepSeek-V4's compressed kind."""
+
+from typing import Final
+
+from costsvc.ingest.hugging_face.family import Blocks, Family, Prediction, Switch
+
+FAMILIES: Final = (
+    Family(types=("minicpm3",), mixer="latent", value_dim_from_hidden_size=True, tied=True),
+    Family(types=("youtu",), mixer="latent", tied=True),
+    Family(
+        types=("deepseek_v2",),
+        mixer=Switch(flag="use_mla", on="latent", off="heads", default=True),
+        blocks=Blocks(experts="first_dense"),
+    ),
+    Family(
+        types=("deepseek_v3", "kimi_k2", "deepseek_v32"),
+        order=("layer_types",),
+        mixer="latent",
+        blocks=Blocks(experts="first_dense", router_bias=True),
+        mtp=Prediction(tables=2),
+    ),
+    Family(
+        types=("glm_moe_dsa",),
+        order=("layer_types",),
+        mixer="latent",
+        blocks=Blocks(experts="first_dense", router_bias=True),
+        mtp=Prediction(),
+        ignored=("index_share_for_mtp_iteration", "indexer_rope_interleave", "index_topk_pattern"),
+    ),
+    Family(
+        types=("glm4_moe_lite",),
+        mixer="latent",
+        blocks=Blocks(experts="first_dense", router_bias=True),
+        mtp=Prediction(tables=2),
+    ),
+    Family(types=("mistral4",), mixer="latent", blocks=Blocks(experts="first_dense")),
+    Family(
+        types=("kimi_linear",),
+        mixer="latent",
+        order=("linear_attn_config", "layer_types"),
+        otherwise="",
+        recurrent="kimi_delta",
+        blocks=Blocks(experts="first_dense", router_bias=True),
+        ignored=("mla_use_nope", "latent_moe_use_norm", "attn_res_block_size"),
+    ),
+    Family(
+        types=("deepseek_v4", "deepseek_ref"),
+        mixer="compressed",
+        blocks=Blocks(experts="always", router_bias=True),
+        mtp=Prediction(norm_vectors=4),
+        ignored=("num_hash_layers", "hc_mult", "hc_sinkhorn_iters", "expert_dtype"),
+    ),
+)

@@ -1,0 +1,112 @@
+"""Towers beside the text: what stands in memory and takes no part in a token's arithmetic."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from costsvc.ingest.hugging_face.fields import Fields
+
+TOWERS: Final = (
+    "vision_config",
+    "audio_config",
+    "visual",
+    "projector_config",
+    "aligner_config",
+    "gen_vision_config",
+    "gen_head_config",
+    "gen_aligner_config",
+)
+_CHANNELS: Final = 3
+
+
+def tower_parameters(name: str, whole: Fields, text_size: int) -> int | None:
+    """Parameters of a tower and of what joins it to the text; None where it has no formula here. [parameters]"""
+    section = whole.section(name)
+    if section is None or name != "vision_config":
+        return None
+    joined = f"{whole.value('model_type')}/{section.value('model_type')}"
+    kinds = (joined, section.text("model_type"), whole.text("model_type"))
+    formula = next((_FORMULAS[kind] for kind in kinds if kind in _FORMULAS), None)
+    return formula(section, text_size) if formula else None
+
+
+def _layer(size: int, inner_size: int, *, gated: bool, bias: bool, norms: int) -> int:
+    """Full attention of one width, a block, and norm vectors. [parameters]"""
+    matrices = 3 if gated else 2
+    biases = 4 * size + (matrices - 1) * inner_size + size if bias else 0
+    return 4 * size * size + matrices * size * inner_size + biases + norms * size
+
+
+def _merger(size: int, merged_size: int, text_size: int, norm: int) -> int:
+    """Neighbouring patches through two layers into the text's width. [parameters]"""
+    return norm + (merged_size + 1) * merged_size + (merged_size + 1) * text_size
+
+
+def _qwen3(vision: Fields, text_size: int) -> int:
+    size, depth = vision.count("hidden_size"), vision.count("depth")
+    patch = _CHANNELS * vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
+    merged = size * vision.count("spatial_merge_size") ** 2
+    out_size = vision.count("out_hidden_size")
+    deep = len(vision.any("deepstack_visual_indexes") or [])
+    layers = depth * _layer(size, vision.count("intermediate_size"), gated=False, bias=True, norms=4)
+    tables = (patch + 1) * size + vision.count("num_position_embeddings") * size
+    mergers = _merger(size, merged, out_size, 2 * size) + deep * _merger(size, merged, out_size, 2 * merged)
+    return tables + layers + mergers
+
+
+def _qwen2(vision: Fields, text_size: int) -> int:
+    size, depth = vision.count("embed_dim"), vision.count("depth")
+    patch = _CHANNELS * vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
+    merged = size * vision.count("spatial_merge_size") ** 2
+    layers = depth * _layer(size, size * vision.count("mlp_ratio"), gated=False, bias=True, norms=4)
+    return patch * size + layers + _merger(size, merged, vision.count("hidden_size"), 2 * size)
+
+
+def _qwen2_5(vision: Fields, text_size: int) -> int:
+    size, depth = vision.count("hidden_size"), vision.count("depth")
+    patch = _CHANNELS * vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
+    merged = size * vision.count("spatial_merge_size") ** 2
+    layers = depth * _layer(size, vision.count("intermediate_size"), gated=True, bias=True, norms=2)
+    return patch * size + layers + _merger(size, merged, vision.count("out_hidden_size"), size)
+
+
+def _siglip(vision: Fields, text_size: int) -> int:
+    """With the one projection and norm by which Gemma 3 joins it."""
+    size, patch = vision.count("hidden_size"), vision.count("patch_size")
+    positions = (vision.count("image_size") // patch) ** 2
+    depth = vision.count("num_hidden_layers")
+    layers = depth * _layer(size, vision.count("intermediate_size"), gated=False, bias=True, norms=4)
+    tables = (_CHANNELS * patch**2 + 1) * size + positions * size
+    return tables + layers + 2 * size + size * text_size + size
+
+
+def _llama4(vision: Fields, text_size: int) -> int:
+    size, patch = vision.count("hidden_size"), vision.count("patch_size")
+    inner = vision.count("intermediate_size")
+    positions = (vision.count("image_size") // patch) ** 2 + 1
+    depth = vision.count("num_hidden_layers")
+    layers = depth * _layer(size, inner, gated=False, bias=True, norms=4)
+    tables = _CHANNELS * patch**2 * size + size + positions * size + 4 * size
+    joined = vision.count("projector_output_dim")
+    adapter = inner * vision.count("projector_input_dim") + vision.count("projector_input_dim") * joined
+    return tables + layers + adapter + vision.count("vision_output_dim") * text_size
+
+
+def _gemma4(vision: Fields, text_size: int) -> int:
+    size, patch = vision.count("hidden_size"), vision.count("patch_size")
+    depth = vision.count("num_hidden_layers")
+    layer = _layer(size, vision.count("intermediate_size"), gated=True, bias=False, norms=4)
+    tables = _CHANNELS * patch**2 * size + 2 * vision.count("position_embedding_size") * size
+    return tables + depth * (layer + 2 * vision.count("head_dim")) + size * text_size
+
+
+_FORMULAS: Final[Mapping[str | None, Callable[[Fields, int], int]]] = {
+    "qwen3_vl": _qwen3,
+    "qwen3_vl_moe": _qwen3,
+    "qwen3_5": _qwen3,
+    "qwen3_5_moe": _qwen3,
+    "qwen2_vl": _qwen2,
+    "qwen2_5_vl": _qwen2_5,
+    "gemma3/siglip_vision_model": _siglip,
+    "llama4_vision_model": _llama4,
+    "gemma4_vision": _gemma4,
+}
