@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import Response
 from litestar.testing import TestClient
 
 from costsvc.app import create_app
 from costsvc.db.audit import audit_entries
 from costsvc.db.engine import make_engine
 from costsvc.db.entries import CatalogContent
+from costsvc.db.keys import KeyRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting.publishing import publish_files
 from tests.api.conftest import TODAY, Client, settings_for
@@ -53,6 +55,24 @@ def writable(database: Path) -> Iterator[Client]:
 def admin(database: Path, make_key: Callable[[Path, Any], str]) -> dict[str, str]:
     """Headers of an admin."""
     return {"X-API-Key": make_key(database, "admin")}
+
+
+@pytest.fixture(scope="module")
+def unwritten(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Response]]:
+    """Posts what writes nothing, as an admin; checks that nothing was written at the end."""
+    path = tmp_path_factory.mktemp("unwritten") / "costsvc.db"
+    shutil.copy(small, path)
+    engine = make_engine(f"sqlite:///{path}")
+    secret, _ = KeyRepository(engine).create(scope="admin", label="tests", owner="", author="tests")
+    engine.dispose()
+    with TestClient(create_app(settings_for(path), today=lambda: TODAY)) as client:
+        client.headers["X-API-Key"] = secret
+
+        def post(body: Any = None, query: str = "", **sent: Any) -> Response:
+            return client.post(f"/models/import{query}", json=body, **sent)
+
+        yield post
+        assert client.get("/readyz").json()["catalog_revision"] == 1
 
 
 def test_an_imported_model_is_quoted_at_once(writable: Client, admin: dict[str, str], database: Path) -> None:
@@ -134,32 +154,30 @@ BAD_BODIES: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-def test_a_bad_body_says_why_and_changes_nothing(writable: Client, admin: dict[str, str]) -> None:
+def test_a_bad_body_says_why_and_changes_nothing(unwritten: Callable[..., Response]) -> None:
     for body, status, field in BAD_BODIES:
-        response = writable.post("/models/import", json=body, headers=admin)
+        response = unwritten(body)
         problem = response.json()
         assert (response.status_code, problem["errors"][0]["field"]) == (status, field), problem
-    assert writable.get("/readyz").json()["catalog_revision"] == 1
 
 
-def test_everything_that_must_be_given_is_named_for_programs(writable: Client, admin: dict[str, str]) -> None:
+def test_everything_that_must_be_given_is_named_for_programs(unwritten: Callable[..., Response]) -> None:
     config = {**CONFIG, "torch_dtype": None, "vision_config": {"depth": 2}}
-    problem = writable.post("/models/import", json={**POSTED, "config": config}, headers=admin).json()
+    problem = unwritten({**POSTED, "config": config}).json()
     assert problem["type"] == "/problems/config-not-understood"
     assert problem["must_be_given"] == ["given.released_weights", "given.resident_parameters"]
 
 
-def test_infinity_that_a_configuration_holds_is_read(writable: Client, admin: dict[str, str]) -> None:
-    body = json.dumps({**POSTED, "config": {**CONFIG, "time_step_limit": [0.0, float("inf")]}})
-    headers = {**admin, "Content-Type": "application/json"}
-    response = writable.post("/models/import?dry_run=true", content=body, headers=headers)
+def test_infinity_that_a_configuration_holds_is_read(unwritten: Callable[..., Response]) -> None:
+    text = json.dumps({**POSTED, "config": {**CONFIG, "time_step_limit": [0.0, float("inf")]}})
+    response = unwritten(None, "?dry_run=true", content=text, headers={"Content-Type": "application/json"})
     assert response.status_code == 200, response.text
 
 
-def test_a_body_has_a_largest_size_and_a_type(writable: Client, admin: dict[str, str]) -> None:
+def test_a_body_has_a_largest_size_and_a_type(unwritten: Callable[..., Response]) -> None:
     large = {**POSTED, "config": {**CONFIG, "note": "a" * 1_000_000}}
-    assert writable.post("/models/import", json=large, headers=admin).status_code == 413
-    assert writable.post("/models/import", content=b"{}", headers=admin).status_code == 415
+    assert unwritten(large).status_code == 413
+    assert unwritten(None, content=b"{}").status_code == 415
 
 
 def test_writing_needs_an_admin_key(

@@ -54,6 +54,8 @@ def layers_with_experts(fields: Fields, family: Family, sizes: Sizes) -> list[bo
     rule = family.blocks.experts
     if not rule:
         return [False] * sizes.layers
+    if rule != "flagged":
+        fields.must_state(*_EXPERTS)
     if (fields.count_or_none(*_EXPERTS, least=0, most=_MOST_EXPERTS) or 0) <= 1:
         fields.ignore(*_EXPERTS, *_SHARED, *_CHOSEN, *family.blocks.width)
         return [False] * sizes.layers
@@ -119,25 +121,17 @@ def _of_all_layers(fields: Fields, names: tuple[str, ...], most: int = 1_000_000
 
 def _shared_width(fields: Fields, family: Family, width: int) -> int:
     """The inner size of all shared experts together; 0 where there are none."""
-    count = next(
-        (
-            value
-            for name in _SHARED
-            if not isinstance(fields.value(name), list)
-            and (value := fields.count_or_none(name, least=0, most=_MOST_EXPERTS)) is not None
-        ),
-        None,
+    said = family.blocks
+    if said.shares:
+        fields.must_state(*(said.shared or _SHARED))
+    listed = tuple(name for name in _SHARED if isinstance(fields.value(name), list))
+    count = (
+        _of_all_layers(fields, listed)
+        if listed
+        else fields.count_or_none(*_SHARED, least=0, most=_MOST_EXPERTS)
     )
-    if count is None and any(isinstance(fields.value(name), list) for name in _SHARED):
-        count = _of_all_layers(
-            fields, tuple(name for name in _SHARED if isinstance(fields.value(name), list))
-        )
-    whole = [
-        value for name in family.blocks.shared if (value := fields.count_or_none(name, least=0)) is not None
-    ]
-    if whole:
-        return whole[0]
-    return (count or 0) * width
+    whole = fields.first_count(*said.shared, least=0) if said.shared else None
+    return (count or 0) * width if whole is None else whole
 
 
 def _widened(fields: Fields, built: list[Ffn | None]) -> list[Ffn | None]:
@@ -158,22 +152,33 @@ def _always(fields: Fields, layers: int) -> list[bool]:
 
 
 def _first_dense(fields: Fields, layers: int) -> list[bool]:
-    """Dense at first (`first_k_dense_replace`), then every n-th or as a list says (`moe_layer_freq`)."""
-    words = fields.per_layer("mlp_layer_types", layers, str)
-    first = fields.count_or_none("first_k_dense_replace", "num_dense_layers", least=0, most=layers) or 0
-    frequency = fields.any("moe_layer_freq")
-    if isinstance(frequency, list):
-        flags = fields.per_layer("moe_layer_freq", layers, int) or []
-        found = [bool(flag) for flag in flags]
-    elif words is not None:
-        if unknown := set(words) - {"dense", "sparse"}:
-            fields.refuse(("mlp_layer_types",), f"of '{min(unknown)}'; known are dense and sparse")
-        found = [word == "sparse" for word in words]
-    else:
+    """Dense at first (`first_k_dense_replace`), then every n-th, or as a list says."""
+    first = fields.count_or_none("first_k_dense_replace", "num_dense_layers", least=0, most=layers)
+    found = _listed(fields, layers)
+    if found is None:
+        fields.must_state("first_k_dense_replace", "num_dense_layers", "mlp_layer_types")
         every = fields.count_or_none("moe_layer_freq") or 1
-        found = [layer >= first and layer % every == 0 for layer in range(layers)]
+        found = [layer >= (first or 0) and layer % every == 0 for layer in range(layers)]
+    elif any(found[: first or 0]):
+        fields.refuse(
+            ("first_k_dense_replace", "num_dense_layers"), f"{first}, but a list puts experts before that"
+        )
     fields.note("layers with experts", sum(found), because=f"{layers - sum(found)} of {layers} are dense")
     return found
+
+
+def _listed(fields: Fields, layers: int) -> list[bool] | None:
+    """The layers with experts by a list of words or of ones; None where there is none."""
+    if isinstance(fields.value("moe_layer_freq"), list):
+        fields.ignore("mlp_layer_types")
+        return [bool(flag) for flag in fields.per_layer("moe_layer_freq", layers, int) or ()]
+    words = fields.per_layer("mlp_layer_types", layers, str)
+    if words is not None and (unknown := set(words) - {"dense", "sparse"}):
+        fields.refuse(("mlp_layer_types",), f"of '{min(unknown)}'; known are dense and sparse")
+    if words is None:
+        return None
+    fields.ignore("moe_layer_freq")
+    return [word == "sparse" for word in words]
 
 
 def _step(fields: Fields, layers: int) -> list[bool]:
@@ -184,6 +189,7 @@ def _step(fields: Fields, layers: int) -> list[bool]:
 
 
 def _interleaved(fields: Fields, layers: int) -> list[bool]:
+    fields.must_state("interleave_moe_layer_step", "moe_layers")
     listed = fields.indices("moe_layers", layers)
     step = fields.count_or_none("interleave_moe_layer_step") or 1
     if listed is not None:

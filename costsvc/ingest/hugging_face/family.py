@@ -66,13 +66,16 @@ class Heads:
     Parameters
     ----------
     head_dim, kv_heads : int or None
-        What the class takes where the configuration is silent; None: hidden size over heads, and one per query head.
+        What the class takes where the configuration is silent. Without `head_dim` it takes the hidden size over
+        the heads; without `kv_heads` they must be stated; "all": one per query head.
+    single_kv_head : str
+        The flag that leaves one head of keys and values (multi-query attention).
     of_kind : mapping
         Other names of the shape fields in one kind of layer, tried before the usual ones.
+    decisive : mapping
+        Fields that must be stated where there is such a layer, if only as null: the class takes another width.
     values_are_keys : str
         The flag that lets one projection make keys and values, in full layers.
-    indexed : bool
-        Later layers read blocks that an indexer picks (`sparse_attention_config`).
     """
 
     bias: Form[Bias] = "none"
@@ -80,9 +83,10 @@ class Heads:
     output_gate: Form[Gate] = "none"
     sinks: Mapping[str, Form[bool]] = field(default_factory=dict)
     head_dim: int | None = None
-    kv_heads: int | None = None
+    kv_heads: int | Literal["all"] | None = None
     single_kv_head: str = ""
     of_kind: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    decisive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values_are_keys: str = ""
 
 
@@ -100,6 +104,8 @@ class Blocks:
         A dense block's inner size over the hidden size, where no field states it.
     dense_size : callable or None
         A dense block's inner size from the stated one, where the class changes it.
+    shares : bool
+        The class has shared experts, so that the configuration must say how many or how large.
     shared : tuple of str
         Fields that hold the inner size of all shared experts together, tried before their number.
     shared_gate : bool
@@ -113,6 +119,7 @@ class Blocks:
     dense_width: tuple[str, ...] = ("intermediate_size",)
     dense_ratio: int | None = None
     dense_size: Callable[[Fields, int], int] | None = None
+    shares: bool = False
     shared: tuple[str, ...] = ()
     shared_gate: bool = False
     router_bias: Form[bool] = False
@@ -161,6 +168,8 @@ class Family:
     order : tuple of str or callable
         Rules for the kind of each layer; the first that the configuration states holds, else all are `otherwise`;
         where that is empty the configuration must state one.
+    indexed : bool
+        An indexer picks the tokens of latent attention, so that the configuration must say how.
     value_dim_from_hidden_size : bool
         A value head of latent attention is the hidden size over the heads where no field states it.
     tied : bool or None
@@ -186,6 +195,7 @@ class Family:
     otherwise: str = "full"
     mixer: Form[Mixer] = "heads"
     value_dim_from_hidden_size: bool = False
+    indexed: bool = False
     recurrent: Recurrent = ""
     heads: Heads = Heads()
     blocks: Blocks = Blocks()

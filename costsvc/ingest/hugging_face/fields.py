@@ -163,9 +163,10 @@ class Fields:
         merged.inferences = self.inferences
         return merged
 
-    def states(self, name: str) -> bool:
-        """Whether a name stands there, be it with null."""
-        return name in self._values
+    def must_state(self, *names: str) -> None:
+        """Refuse a configuration with none of these fields; null says that there is no such thing."""
+        if not any(name in self._values or name in self._defaults for name in names):
+            self.missing(*names)
 
     def unread(self) -> list[str]:
         """Names of what was stated and never read; null, false, zero and empty values say that something is not."""

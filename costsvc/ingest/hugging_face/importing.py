@@ -88,7 +88,7 @@ def import_config(posted: ImportedConfig, today: date) -> ImportedModel:
     return ImportedModel(
         file=file,
         inferred=tuple(dict.fromkeys(whole.inferences)),
-        open_points=_open_points(shapes, file),
+        open_points=_open_points(shapes, file, whole),
         unused=left,
     )
 
@@ -287,7 +287,7 @@ def _checked(values: Mapping[str, Any]) -> ModelFile:
     return file
 
 
-def _open_points(shapes: Shapes, file: ModelFile) -> tuple[str, ...]:
+def _open_points(shapes: Shapes, file: ModelFile, whole: Fields) -> tuple[str, ...]:
     """What an entry may have and a configuration never says."""
     absent = [
         name
@@ -297,4 +297,9 @@ def _open_points(shapes: Shapes, file: ModelFile) -> tuple[str, ...]:
     points = [f"{name}: no configuration states it" for name in absent]
     if shapes.mtp_not_counted:
         points.append(f"mtp_parameters: {shapes.mtp_not_counted}")
+    several_media = any("ForConditionalGeneration" in one for one in whole.any("architectures") or ())
+    if several_media and not any(whole.any(name) for name in TOWERS):
+        points.append(
+            "resident_parameters: the class is of several media, but no tower is stated; 0 is taken"
+        )
     return tuple(points)

@@ -50,6 +50,8 @@ def _heads(fields: Fields, family: Family, sizes: Sizes, kind: str) -> FullAtten
     """Attention with heads of one kind of layer."""
     said = family.heads
     renamed = said.of_kind.get(kind, {})
+    for name in said.decisive.get(kind, ()):
+        fields.must_state(name)
 
     def size(part: str, *names: str) -> int | None:
         own = fields.first_count(*renamed[part]) if part in renamed else None
@@ -96,7 +98,10 @@ def _kv_heads(fields: Fields, family: Family, query_heads: int, stated: int | No
     fields.ignore(single)
     kv_heads = stated
     if kv_heads is None:
-        kv_heads = family.heads.kv_heads or query_heads
+        taken = family.heads.kv_heads
+        if taken is None:
+            fields.missing(*_KV_HEADS)
+        kv_heads = query_heads if taken == "all" else taken
         fields.note("num_key_value_heads", kv_heads, because="not stated; the default of the model class")
     if query_heads % kv_heads:
         fields.refuse(_KV_HEADS, f"{kv_heads}, which does not divide the {query_heads} query heads")
@@ -160,8 +165,9 @@ def _indexing(fields: Fields, layers: list[Attention | None]) -> list[Attention 
 def _latent_layers(fields: Fields, family: Family, sizes: Sizes, kinds: Kinds) -> list[Attention | None]:
     """MLA, with recurrent layers between where the family has them. Its `head_dim` is nothing's width."""
     fields.ignore(*_HEAD_DIM, *_KV_HEADS, "qk_head_dim")
-    indexers = _indexers(fields, len(kinds))
+    indexers = _indexers(fields, family, len(kinds))
     state = _recurrent(fields, family, sizes) if RECURRENT in kinds else None
+    fields.must_state("q_lora_rank")
     latent = LatentAttention(
         query_heads=fields.count(*QUERY_HEADS),
         latent_dim=fields.count("kv_lora_rank"),
@@ -192,8 +198,10 @@ def _value_dim(fields: Fields, family: Family, sizes: Sizes) -> int:
     return value_dim
 
 
-def _indexers(fields: Fields, layers: int) -> list[SparseIndexer | None]:
+def _indexers(fields: Fields, family: Family, layers: int) -> list[SparseIndexer | None]:
     """The indexer of each layer; one marked `shared` reuses an earlier layer's choice and has no tensors."""
+    if family.indexed:
+        fields.must_state("index_topk")
     selected = fields.count_or_none("index_topk")
     if selected is None:
         return [None] * layers
@@ -277,10 +285,12 @@ def _mamba1(fields: Fields, sizes: Sizes) -> RecurrentState:
 
 def _mamba2(fields: Fields, sizes: Sizes) -> RecurrentState:
     fields.ignore("mamba_expand", "expand", "time_step_rank")
+    # A model of these layers alone has their heads under the plain names.
+    plain = ("num_heads", "head_dim") if "num_heads" in fields else ()
     return recurrent.mamba2(
         hidden_size=sizes.hidden_size,
-        heads=_stated(fields, "mamba_n_heads", "mamba_num_heads", "num_heads"),
-        head_dim=_stated(fields, "mamba_d_head", "mamba_head_dim", "head_dim"),
+        heads=_stated(fields, "mamba_n_heads", "mamba_num_heads", *plain[:1]),
+        head_dim=_stated(fields, "mamba_d_head", "mamba_head_dim", *plain[1:]),
         state_size=_stated(fields, "mamba_d_state", "ssm_state_size", "state_size"),
         groups=fields.count("mamba_n_groups", "n_groups"),
         kernel_size=fields.count("mamba_d_conv", "conv_kernel"),

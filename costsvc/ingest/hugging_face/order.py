@@ -186,9 +186,14 @@ def _windowed(*, unless_told: bool) -> Callable[[Fields, int], Kinds | None]:
     return rule
 
 
+def windowed_as_stated(fields: Fields, layers: int) -> Kinds | None:
+    """A window of all layers where the class has one unless the configuration says null."""
+    fields.must_state("sliding_window")
+    return _windowed(unless_told=True)(fields, layers)
+
+
 def _chunks(fields: Fields, layers: int) -> Kinds | None:
-    if not fields.states("attention_chunk_size"):
-        fields.missing("attention_chunk_size")
+    fields.must_state("attention_chunk_size")
     if fields.count_or_none("attention_chunk_size") is None:
         fields.ignore("no_rope_layers", "nope_layer_interval", "no_rope_layer_interval")
         return None

@@ -12,7 +12,7 @@ from costsvc.errors import ConfigNotUnderstood
 from costsvc.ingest.hugging_face.blocks import blocks
 from costsvc.ingest.hugging_face.families import FAMILIES
 from costsvc.ingest.hugging_face.family import Family, Prediction, Sizes, form
-from costsvc.ingest.hugging_face.fields import Fields
+from costsvc.ingest.hugging_face.fields import Fields, shown
 from costsvc.ingest.hugging_face.ignored import may_decide
 from costsvc.ingest.hugging_face.mixers import mixers
 from costsvc.ingest.hugging_face.order import kinds_of_layers
@@ -146,15 +146,22 @@ def _first(fields: Fields, names: Sequence[str]) -> int | None:
 
 
 def _tied(fields: Fields, family: Family, whole: Fields) -> bool:
-    """Whether the token table is the head too; the whole model's word comes before its text section's."""
-    stated = [
-        place for place in (whole, fields) if place.any("tie_word_embeddings", "tie_embedding") is not None
-    ]
-    if stated:
-        return stated[0].flag("tie_word_embeddings", "tie_embedding", default=False)
+    """Whether the token table is the head too, as the whole model or its text section says."""
+    names = ("tie_word_embeddings", "tie_embedding")
+    said = {place.placed(names[0]): place.any(*names) for place in (whole, fields)}
+    stated = {name: value for name, value in said.items() if value is not None}
+    if len(set(map(repr, stated.values()))) > 1:
+        both = " and ".join(f"{name} is {shown(value)}" for name, value in stated.items())
+        raise ConfigNotUnderstood(
+            f"The configuration contradicts itself: {both}. Keep the one that the weights have.",
+            field=names[0],
+        )
+    for place in (whole, fields):
+        if place.placed(names[0]) in stated:
+            return place.flag(*names, default=False)
     if family.tied is None:
-        fields.missing("tie_word_embeddings")
-    return fields.flag("tie_word_embeddings", default=family.tied)
+        fields.missing(*names)
+    return fields.flag(*names, default=family.tied)
 
 
 def _extra(

@@ -38,6 +38,40 @@ def test_a_decisive_field_that_is_missing_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("deepseek-ai/DeepSeek-R1", "first_k_dense_replace"),
+        ("deepseek-ai/DeepSeek-R1", "n_shared_experts"),
+        ("deepseek-ai/DeepSeek-R1", "n_routed_experts"),
+        ("deepseek-ai/DeepSeek-R1", "q_lora_rank"),
+        ("deepseek-ai/DeepSeek-V3.2", "index_topk"),
+        ("deepseek-ai/DeepSeek-V4-Flash", "compress_ratios"),
+        ("Qwen/Qwen3-235B-A22B", "num_experts"),
+        ("Qwen/Qwen3-Coder-Next", "shared_expert_intermediate_size"),
+        ("mistralai/Mistral-7B-v0.1", "sliding_window"),
+        ("mistralai/Mistral-7B-v0.1", "num_key_value_heads"),
+        ("MiniMaxAI/MiniMax-M3", "sparse_attention_config"),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "attention_chunk_size"),
+        ("google/gemma-4-26B-A4B", "global_head_dim"),
+        ("google/gemma-4-26B-A4B", "hidden_size_per_layer_input"),
+        ("XiaomiMiMo/MiMo-V2-Flash", "swa_num_key_value_heads"),
+        ("nvidia/Nemotron-H-56B-Base-8K", "hybrid_override_pattern"),
+        ("moonshotai/Kimi-K3", "linear_attn_config"),
+    ],
+)
+def test_what_a_family_does_not_fix_is_not_taken_to_be_nothing(model: str, name: str) -> None:
+    one = published(model)
+    nested = "text_config" if name in one.config.get("text_config", {}) else None
+    text = {
+        key: value for key, value in (one.config[nested] if nested else one.config).items() if key != name
+    }
+    assert len(text) < len(one.config[nested] if nested else one.config)
+    config = {**one.config, nested: text} if nested else text
+    error = refusal(config, released_weights="bf16", resident_parameters=0)
+    assert str(error.field).endswith(("layer_types", "num_experts", name)), error.message
+
+
+@pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         ("hidden_size", "64", "'64'; it must be a whole number"),
@@ -59,6 +93,18 @@ def test_a_value_that_cannot_be_is_refused(name: str, value: object, said: str) 
 def test_two_spellings_that_differ_contradict_each_other() -> None:
     error = refusal({**LLAMA, "n_embd": 32})
     assert "contradicts itself: hidden_size is 64, n_embd is 32" in error.message
+
+
+def test_a_head_that_is_tied_here_and_not_there_contradicts_itself() -> None:
+    one = published("Qwen/Qwen3-VL-2B-Instruct").config
+    text = {**one["text_config"], "tie_word_embeddings": False}
+    said = refusal({**one, "text_config": text, "tie_word_embeddings": True}).message
+    assert "tie_word_embeddings is True and text_config.tie_word_embeddings is False" in said
+
+
+def test_a_class_of_several_media_without_a_tower_is_told() -> None:
+    model = imported_config({**LLAMA, "architectures": ["LlavaForConditionalGeneration"]})
+    assert any(point.startswith("resident_parameters: ") for point in model.open_points)
 
 
 def test_a_head_is_not_the_hidden_size_shared_out_where_that_leaves_a_rest() -> None:

@@ -6,7 +6,7 @@ from costsvc.ingest.hugging_face.family import Bias, Blocks, Family, Heads, Pred
 
 BIAS_BY_FLAG: Final[Switch[Bias]] = Switch(flag="attention_bias", on="qkvo", off="none")
 MLP_BIAS: Final[Switch[bool]] = Switch(flag="mlp_bias", on=True, off=False)
-_LLAMA_HEADS: Final = Heads(bias=BIAS_BY_FLAG)
+_LLAMA_HEADS: Final = Heads(bias=BIAS_BY_FLAG, kv_heads="all")
 
 FAMILIES: Final = (
     Family(
@@ -23,7 +23,9 @@ FAMILIES: Final = (
         },
     ),
     Family(types=("minicpm",), heads=_LLAMA_HEADS, tied=True),
-    Family(types=("internlm2",), heads=Heads(bias=Switch(flag="bias", on="qkvo", off="none"))),
+    Family(
+        types=("internlm2",), heads=Heads(kv_heads="all", bias=Switch(flag="bias", on="qkvo", off="none"))
+    ),
     Family(types=("internlm3",), heads=Heads(bias=Switch(flag="qkv_bias", on="qkv", off="none"))),
     Family(
         types=("smollm3",),
@@ -67,7 +69,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("qwen",),
-        heads=Heads(bias="qkv"),
+        heads=Heads(bias="qkv", kv_heads="all"),
         # The stated size is that of gate and up together.
         blocks=Blocks(dense_size=lambda fields, stated: stated // 2),
         ignored=("no_bias", "use_dynamic_ntk", "use_logn_attn", "use_flash_attn"),
@@ -77,7 +79,7 @@ FAMILIES: Final = (
         order=("layer_types", "use_sliding_window"),
         heads=Heads(bias=BIAS_BY_FLAG, qk_norm="head", head_dim=128),
     ),
-    Family(types=("olmo2",), heads=Heads(bias=BIAS_BY_FLAG, qk_norm="full")),
+    Family(types=("olmo2",), heads=Heads(bias=BIAS_BY_FLAG, qk_norm="full", kv_heads="all")),
     Family(
         types=("glm",),
         heads=Heads(bias=Switch(flag="attention_bias", on="qkv", off="none", default=True), kv_heads=2),
@@ -89,7 +91,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("chatglm",),
-        heads=Heads(bias=Switch(flag="add_qkv_bias", on="qkv", off="none")),
+        heads=Heads(kv_heads="all", bias=Switch(flag="add_qkv_bias", on="qkv", off="none")),
         blocks=Blocks(
             dense_width=("ffn_hidden_size",), bias=Switch(flag="add_bias_linear", on=True, off=False)
         ),
@@ -98,7 +100,9 @@ FAMILIES: Final = (
     Family(
         types=("hunyuan_v1_dense", "hunyuan"),
         heads=Heads(
-            bias=BIAS_BY_FLAG, qk_norm=Switch(flag="use_qk_norm", on="head", off="none", default=True)
+            bias=BIAS_BY_FLAG,
+            qk_norm=Switch(flag="use_qk_norm", on="head", off="none", default=True),
+            kv_heads="all",
         ),
         blocks=Blocks(bias=MLP_BIAS),
         tied=None,
@@ -107,7 +111,9 @@ FAMILIES: Final = (
     Family(types=("gemma",), heads=Heads(bias=BIAS_BY_FLAG, head_dim=256), tied=True),
     Family(
         types=("cohere",),
-        heads=Heads(bias=BIAS_BY_FLAG, qk_norm=Switch(flag="use_qk_norm", on="full", off="none")),
+        heads=Heads(
+            bias=BIAS_BY_FLAG, qk_norm=Switch(flag="use_qk_norm", on="full", off="none"), kv_heads="all"
+        ),
         norm_vectors=1,
         tied=True,
     ),

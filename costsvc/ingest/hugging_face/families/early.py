@@ -35,7 +35,7 @@ def _mpt_has_no_positions(fields: Fields, stated: int) -> int:
 FAMILIES: Final = (
     Family(
         types=("gpt2",),
-        heads=Heads(bias="qkvo"),
+        heads=Heads(bias="qkvo", kv_heads="all"),
         blocks=_PLAIN,
         norm_vectors=4,
         final_norm_vectors=2,
@@ -44,7 +44,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("gpt_bigcode",),
-        heads=Heads(bias="qkvo", single_kv_head="multi_query"),
+        heads=Heads(bias="qkvo", kv_heads="all", single_kv_head="multi_query"),
         blocks=_PLAIN,
         norm_vectors=4,
         final_norm_vectors=2,
@@ -53,7 +53,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("opt",),
-        heads=Heads(bias=Switch(flag="enable_bias", on="qkvo", off="none", default=True)),
+        heads=Heads(kv_heads="all", bias=Switch(flag="enable_bias", on="qkvo", off="none", default=True)),
         blocks=Blocks(gated=False, bias=True, dense_width=("ffn_dim",), dense_size=_opt_is_of_one_width),
         norm_vectors=4,
         final_norm_vectors=2,
@@ -63,7 +63,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("bloom",),
-        heads=Heads(bias="qkvo"),
+        heads=Heads(bias="qkvo", kv_heads="all"),
         blocks=_PLAIN,
         norm_vectors=4,
         # One more norm follows the token table.
@@ -78,13 +78,14 @@ FAMILIES: Final = (
     ),
     Family(
         types=("gptj",),
+        heads=Heads(kv_heads="all"),
         blocks=_PLAIN,
         final_norm_vectors=2,
         head_bias=True,
     ),
     Family(
         types=("gpt_neox",),
-        heads=Heads(bias=Switch(flag="attention_bias", on="qkvo", off="none", default=True)),
+        heads=Heads(kv_heads="all", bias=Switch(flag="attention_bias", on="qkvo", off="none", default=True)),
         blocks=_PLAIN,
         norm_vectors=4,
         final_norm_vectors=2,
@@ -92,7 +93,9 @@ FAMILIES: Final = (
     ),
     Family(
         types=("falcon", "RefinedWeb", "RefinedWebModel"),
-        heads=Heads(single_kv_head="multi_query", bias=Switch(flag="bias", on="qkvo", off="none")),
+        heads=Heads(
+            kv_heads="all", single_kv_head="multi_query", bias=Switch(flag="bias", on="qkvo", off="none")
+        ),
         blocks=Blocks(
             gated=False,
             bias=Switch(flag="bias", on=True, off=False),
@@ -106,7 +109,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("mpt",),
-        heads=Heads(qk_norm=Switch(flag="qk_ln", on="full", off="none")),
+        heads=Heads(kv_heads="all", qk_norm=Switch(flag="qk_ln", on="full", off="none")),
         blocks=Blocks(gated=False, dense_width=("expansion_ratio",), dense_size=_mpt_has_no_positions),
         merged=("attn_config",),
         tied=True,
@@ -121,7 +124,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("phi",),
-        heads=Heads(bias="qkvo"),
+        heads=Heads(bias="qkvo", kv_heads="all"),
         blocks=_PLAIN,
         final_norm_vectors=2,
         head_bias=True,
@@ -130,6 +133,7 @@ FAMILIES: Final = (
     Family(
         types=("stablelm",),
         heads=Heads(
+            kv_heads="all",
             bias=Switch(flag="use_qkv_bias", on="qkv", off="none"),
             qk_norm=Switch(flag="qk_layernorm", on="full", off="none"),
         ),
@@ -139,7 +143,7 @@ FAMILIES: Final = (
     Family(
         types=("starcoder2",),
         order=("sliding_window",),
-        heads=Heads(bias=Switch(flag="use_bias", on="qkvo", off="none", default=True)),
+        heads=Heads(kv_heads="all", bias=Switch(flag="use_bias", on="qkvo", off="none", default=True)),
         blocks=Blocks(gated=False, bias=Switch(flag="use_bias", on=True, off=False, default=True)),
         norm_vectors=4,
         final_norm_vectors=2,
@@ -148,7 +152,11 @@ FAMILIES: Final = (
     ),
     Family(
         types=("nemotron",),
-        heads=Heads(bias=Switch(flag="attention_bias", on="qkvo", off="none"), head_dim=128),
+        heads=Heads(
+            kv_heads="all",
+            bias=Switch(flag="attention_bias", on="qkvo", off="none"),
+            head_dim=128,
+        ),
         blocks=Blocks(gated=False, bias=Switch(flag="mlp_bias", on=True, off=False)),
         norm_vectors=4,
         final_norm_vectors=2,

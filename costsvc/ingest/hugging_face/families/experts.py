@@ -34,7 +34,7 @@ FAMILIES: Final = (
     ),
     Family(
         types=("granitemoe", "granitemoeshared"),
-        heads=Heads(bias=BIAS_BY_FLAG),
+        heads=Heads(bias=BIAS_BY_FLAG, kv_heads="all"),
         blocks=Blocks(experts="always", width=("intermediate_size",), shared=("shared_intermediate_size",)),
     ),
     Family(
@@ -47,7 +47,9 @@ FAMILIES: Final = (
         types=("qwen2_moe",),
         order=("layer_types", "use_sliding_window"),
         heads=Heads(bias=Switch(flag="qkv_bias", on="qkv", off="none", default=True)),
-        blocks=Blocks(experts="step", shared=("shared_expert_intermediate_size",), shared_gate=True),
+        blocks=Blocks(
+            experts="step", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
+        ),
     ),
     Family(
         types=("qwen3_moe", "qwen3_vl_moe_text"),
@@ -58,27 +60,27 @@ FAMILIES: Final = (
     ),
     Family(
         types=("deepseek",),
-        heads=Heads(bias=BIAS_BY_FLAG),
-        blocks=Blocks(experts="first_dense"),
+        heads=Heads(bias=BIAS_BY_FLAG, kv_heads="all"),
+        blocks=Blocks(experts="first_dense", shares=True),
     ),
     Family(
         types=("dots1",),
         order=("layer_types", "use_sliding_window"),
         heads=Heads(bias=BIAS_BY_FLAG, qk_norm="head"),
-        blocks=Blocks(experts="first_dense", router_bias=True),
+        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
     ),
     Family(
         types=("glm4_moe", "glm4v_moe_text"),
         heads=Heads(
             bias=Switch(flag="attention_bias", on="qkv", off="none"), qk_norm=_QK_NORM_BY_FLAG, head_dim=None
         ),
-        blocks=Blocks(experts="first_dense", router_bias=True),
+        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
         mtp=Prediction(tables=2),
     ),
     Family(
         types=("hy_v3",),
         heads=Heads(bias=BIAS_BY_FLAG, qk_norm="head", head_dim=128),
-        blocks=Blocks(experts="first_dense", router_bias=True),
+        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
         mtp=Prediction(),
         ignored=(
             "qk_norm",
@@ -92,14 +94,14 @@ FAMILIES: Final = (
         heads=Heads(
             bias=BIAS_BY_FLAG, qk_norm=Switch(flag="use_qk_norm", on="head", off="none", default=True)
         ),
-        blocks=Blocks(experts="always", width=("moe_intermediate_size", "intermediate_size")),
+        blocks=Blocks(experts="always", shares=True, width=("moe_intermediate_size", "intermediate_size")),
         tied=None,
         ignored=("use_mixed_mlp_moe", "moe_layer_num_skipped", "mlp_bias"),
     ),
     Family(
         types=("ernie4_5_moe",),
         heads=Heads(bias=Switch(flag="use_bias", on="qkvo", off="none")),
-        blocks=Blocks(experts="range", router_bias=True),
+        blocks=Blocks(experts="range", shares=True, router_bias=True),
         tied=True,
         mtp=Prediction(norm_vectors=2, dense=True),
         ignored=("moe_use_aux_free", "moe_gate", "moe_capacity"),
@@ -107,7 +109,7 @@ FAMILIES: Final = (
     Family(
         types=("bailing_moe",),
         heads=Heads(bias=Switch(flag="use_qkv_bias", on="qkv", off="none")),
-        blocks=Blocks(experts="first_dense"),
+        blocks=Blocks(experts="first_dense", shares=True),
         ignored=("norm_head", "norm_softmax", "use_bias"),
     ),
     Family(
@@ -115,6 +117,7 @@ FAMILIES: Final = (
         heads=Heads(bias=Switch(flag="use_qkv_bias", on="qkv", off="none"), qk_norm=_QK_NORM_BY_FLAG),
         blocks=Blocks(
             experts="first_dense",
+            shares=True,
             router_bias=Switch(flag="moe_router_enable_expert_bias", on=True, off=False),
         ),
         mtp=Prediction(),

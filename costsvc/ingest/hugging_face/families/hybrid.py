@@ -38,7 +38,9 @@ FAMILIES: Final = (
         order=_QWEN_ORDER,
         recurrent="gated_delta",
         heads=Heads(bias=BIAS_BY_FLAG, qk_norm="head", output_gate="full", head_dim=256),
-        blocks=Blocks(experts="step", shared=("shared_expert_intermediate_size",), shared_gate=True),
+        blocks=Blocks(
+            experts="step", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
+        ),
         mtp=_QWEN_MTP,
         ignored=_QWEN_IGNORED,
     ),
@@ -55,7 +57,9 @@ FAMILIES: Final = (
         order=_QWEN_ORDER,
         recurrent="gated_delta",
         heads=_GATED_QWEN,
-        blocks=Blocks(experts="always", shared=("shared_expert_intermediate_size",), shared_gate=True),
+        blocks=Blocks(
+            experts="always", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
+        ),
         mtp=_QWEN_MTP,
         ignored=_QWEN_IGNORED,
     ),
@@ -68,6 +72,7 @@ FAMILIES: Final = (
         blocks=Blocks(
             experts="always",
             width=("intermediate_size",),
+            shares=True,
             shared=("shared_intermediate_size",),
             dense_width=("shared_intermediate_size",),
         ),
@@ -124,6 +129,7 @@ FAMILIES: Final = (
         blocks=Blocks(
             gated=False,
             bias=Switch(flag="mlp_bias", on=True, off=False),
+            shares=True,
             shared=("moe_shared_expert_intermediate_size",),
             router_bias=True,
         ),

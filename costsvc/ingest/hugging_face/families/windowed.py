@@ -5,13 +5,14 @@ from typing import Final
 from costsvc.ingest.hugging_face.families.dense import BIAS_BY_FLAG
 from costsvc.ingest.hugging_face.family import Blocks, Family, Heads, Sizes, Switch, Worded
 from costsvc.ingest.hugging_face.fields import Fields
-from costsvc.ingest.hugging_face.order import sliding_but_every
+from costsvc.ingest.hugging_face.order import sliding_but_every, windowed_as_stated
 
 _GEMMA4_HEADS: Final = Heads(
     bias=BIAS_BY_FLAG,
     qk_norm="head",
     head_dim=256,
     of_kind={"full": {"head_dim": ("global_head_dim",), "kv_heads": ("num_global_key_value_heads",)}},
+    decisive={"full": ("global_head_dim",)},
     values_are_keys="attention_k_eq_v",
 )
 
@@ -24,6 +25,7 @@ def _gemma4_norms(fields: Fields) -> int:
 
 def _gemma4_extra(fields: Fields, sizes: Sizes) -> int:
     """A table of vectors per layer and their projections (E2B, E4B); a scale per expert (26B)."""
+    fields.must_state("hidden_size_per_layer_input")
     width = fields.count_or_none("hidden_size_per_layer_input", least=0)
     if not width:
         fields.ignore("vocab_size_per_layer_input")
@@ -37,11 +39,11 @@ def _gemma4_extra(fields: Fields, sizes: Sizes) -> int:
 FAMILIES: Final = (
     Family(
         types=("mistral", "ministral", "ministral3"),
-        order=("layer_types", "sliding_window"),
+        order=("layer_types", windowed_as_stated),
         heads=Heads(),
         defaults={"num_attention_heads": 32, "vocab_size": 32000},
     ),
-    Family(types=("phi3",), order=("sliding_window",), heads=Heads(bias=BIAS_BY_FLAG)),
+    Family(types=("phi3",), order=("sliding_window",), heads=Heads(bias=BIAS_BY_FLAG, kv_heads="all")),
     Family(
         types=("gemma2",),
         order=("layer_types", sliding_but_every(2)),
@@ -78,7 +80,7 @@ FAMILIES: Final = (
         order=("layer_types",),
         otherwise="",
         heads=_GEMMA4_HEADS,
-        blocks=Blocks(experts="flagged", shared=("intermediate_size",)),
+        blocks=Blocks(experts="flagged", shares=True, shared=("intermediate_size",)),
         norm_vectors=_gemma4_norms,
         further=_gemma4_extra,
         tied=True,
@@ -149,6 +151,10 @@ FAMILIES: Final = (
                     "value_dim": ("swa_v_head_dim",),
                 }
             },
+            decisive={
+                "sliding": ("swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim"),
+                "full": ("v_head_dim",),
+            },
             sinks={
                 "sliding": Switch(flag="add_swa_attention_sink_bias", on=True, off=False),
                 "full": Switch(flag="add_full_attention_sink_bias", on=True, off=False),
@@ -165,9 +171,11 @@ FAMILIES: Final = (
             qk_norm="head",
             output_gate="head",
             of_kind={"sliding": {"query_heads": ("num_sliding_attention_heads",)}},
+            decisive={"sliding": ("num_sliding_attention_heads",)},
         ),
         blocks=Blocks(
             experts="first_dense",
+            shares=True,
             shared=("share_expert_dim",),
             router_bias=Switch(flag="use_moe_router_bias", on=True, off=False),
         ),
@@ -180,11 +188,13 @@ FAMILIES: Final = (
             ),
             bias=BIAS_BY_FLAG,
             output_gate=Switch(flag="attention_output_gate", on="full", off="none"),
+            decisive={"full": ("sparse_attention_config",)},
         ),
         blocks=Blocks(
             experts="first_dense",
             dense_width=("dense_intermediate_size",),
             width=("moe_intermediate_size", "intermediate_size"),
+            shares=True,
             shared=("shared_intermediate_size",),
             router_bias=Switch(flag="use_routing_bias", on=True, off=False),
         ),
