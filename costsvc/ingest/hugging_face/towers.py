@@ -1,6 +1,7 @@
 """Towers beside the text: what stands in memory and takes no part in a token's arithmetic."""
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Final
 
 from costsvc.ingest.hugging_face.fields import Fields
@@ -46,10 +47,13 @@ def _qwen3(vision: Fields, text_size: int) -> int:
     patch = _CHANNELS * vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
     merged = size * vision.count("spatial_merge_size") ** 2
     out_size = vision.count("out_hidden_size")
-    deep = len(vision.any("deepstack_visual_indexes") or [])
+    deep = vision.any("deepstack_visual_indexes") or []
+    if not isinstance(deep, list):
+        vision.refuse(("deepstack_visual_indexes",), "no list of layers")
     layers = depth * _layer(size, vision.count("intermediate_size"), gated=False, bias=True, norms=4)
     tables = (patch + 1) * size + vision.count("num_position_embeddings") * size
-    mergers = _merger(size, merged, out_size, 2 * size) + deep * _merger(size, merged, out_size, 2 * merged)
+    mergers = _merger(size, merged, out_size, 2 * size)
+    mergers += len(deep) * _merger(size, merged, out_size, 2 * merged)
     return tables + layers + mergers
 
 
@@ -99,7 +103,26 @@ def _gemma4(vision: Fields, text_size: int) -> int:
     return tables + depth * (layer + 2 * vision.count("head_dim")) + size * text_size
 
 
-_FORMULAS: Final[Mapping[str | None, Callable[[Fields, int], int]]] = {
+def _moonvit(vision: Fields, text_size: int) -> int | None:
+    """With the merger of Kimi K2.5; that of K3 is another."""
+    if vision.text("mm_projector_type") != "patchmerger":
+        return None
+    size, patch = vision.count("vt_hidden_size"), vision.count("patch_size")
+    positions = vision.count("init_pos_emb_height") * vision.count("init_pos_emb_width")
+    merge = vision.any("merge_kernel_size")
+    if (
+        not isinstance(merge, list)
+        or not merge
+        or not all(type(one) is int and 0 < one < 100 for one in merge)
+    ):
+        vision.refuse(("merge_kernel_size",), "no list of numbers")
+    depth = vision.count("vt_num_hidden_layers")
+    layers = depth * _layer(size, vision.count("vt_intermediate_size"), gated=False, bias=True, norms=4)
+    tables = (_CHANNELS * patch**2 + 1) * size + positions * size
+    return tables + layers + 2 * size + _merger(size, size * prod(merge), text_size, 2 * size)
+
+
+_FORMULAS: Final[Mapping[str | None, Callable[[Fields, int], int | None]]] = {
     "qwen3_vl": _qwen3,
     "qwen3_vl_moe": _qwen3,
     "qwen3_5": _qwen3,
@@ -109,4 +132,5 @@ _FORMULAS: Final[Mapping[str | None, Callable[[Fields, int], int]]] = {
     "gemma3/siglip_vision_model": _siglip,
     "llama4_vision_model": _llama4,
     "gemma4_vision": _gemma4,
+    "kimi_k25": _moonvit,
 }

@@ -1,13 +1,18 @@
 """What a configuration leaves open, contradicts or says beyond what is known is refused, in words that lead on."""
 
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from costsvc.errors import ConfigNotUnderstood
+from costsvc.ingest.hugging_face.files import file_text
 from costsvc.ingest.hugging_face.given import GivenFacts, ImportedConfig
 from costsvc.ingest.hugging_face.importing import import_config
-from tests.ingest.hugging_face.published import DAY, ORIGIN, imported_config, published
+from tests.ingest.hugging_face.published import DAY, ORIGIN, imported_config, published, published_models
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -218,3 +223,38 @@ def test_a_published_count_with_a_second_copy_of_the_head_is_recognised() -> Non
 def test_shapes_beyond_any_model_are_refused() -> None:
     large = {**LLAMA, "num_hidden_layers": 1000, "hidden_size": 10_000_000, "intermediate_size": 10**9}
     assert "more than any model has" in refusal(large).message
+
+
+WEIRD = [
+    None,
+    -1,
+    0,
+    1,
+    3,
+    10**30,
+    1.5,
+    float("inf"),
+    True,
+    False,
+    "x",
+    "",
+    [],
+    {},
+    ["a"],
+    [1, 2],
+    [[1]],
+    [None],
+    {"a": 1},
+]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.data())
+def test_whatever_a_configuration_says_it_is_an_entry_or_refused(data: st.DataObject) -> None:
+    one = data.draw(st.sampled_from(published_models()))
+    config = deepcopy(one.config)
+    sections = [config, *(part for part in config.values() if isinstance(part, dict) and part)]
+    section = data.draw(st.sampled_from(sections))
+    section[data.draw(st.sampled_from(sorted(section)))] = data.draw(st.sampled_from(WEIRD))
+    with suppress(ConfigNotUnderstood):
+        file_text(imported_config(config, **(one.given or {})).file)
