@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from costsvc.engine.parameters import parameter_count
+from costsvc.engine.specs import MoeFfn
 from costsvc.errors import ConfigNotUnderstood
 from costsvc.ingest.entry import CoveringSource, SourceFields
 from costsvc.ingest.hugging_face.families import FAMILIES
@@ -71,9 +72,12 @@ def import_config(posted: ImportedConfig, today: date) -> ImportedModel:
     shapes = shapes_of(text, family, whole)
     given = posted.given
     resident = _resident(whole, text, shapes, given)
-    plan = (given and given.released_weights) or weight_plan(whole, text, posted.hf_id)
+    has_experts = any(isinstance(block, MoeFfn) for _, block in shapes.layers)
+    plan = (given and given.released_weights) or weight_plan(
+        whole, text, repository=posted.hf_id, has_experts=has_experts
+    )
     for fields in (whole, text):
-        fields.ignore("quantization_config", "dtype", "torch_dtype")
+        fields.ignore("quantization_config", "expert_dtype", "dtype", "torch_dtype")
     context = (given and given.max_context_tokens) or shapes.max_context_tokens
     _all_there(posted, plan, context, resident)
     nested = text.placed("") != ""

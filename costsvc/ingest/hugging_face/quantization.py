@@ -24,6 +24,12 @@ _OF_EXPERTS_ALONE: Final[Mapping[str, str]] = {
     "nvfp4": "nvfp4-experts",
     "mxfp4": "mxfp4-experts",
 }
+# Experts that are stored otherwise than the rest, where a field says so (DeepSeek-V4).
+_WITH_EXPERTS_IN: Final[Mapping[tuple[str | None, str], str]] = {
+    ("fp8_block", "fp4"): "fp4-experts+fp8",
+    ("fp8_block", "fp8"): "fp8_block",
+}
+_OF_NOTHING_ELSE: Final = frozenset({"int4-experts", "fp8-experts", "mxfp4-experts"})
 _BY_ALGORITHM: Final[Mapping[str, str]] = {
     "FP8": "fp8",
     "NVFP4": "nvfp4",
@@ -32,16 +38,20 @@ _BY_ALGORITHM: Final[Mapping[str, str]] = {
 }
 
 
-def weight_plan(whole: Fields, text: Fields, repository: str | None) -> str | None:
+def weight_plan(whole: Fields, text: Fields, *, repository: str | None, has_experts: bool) -> str | None:
     """The plan that a release is stored in; None where nothing says so, or what is said has no plan.
 
     Exporters may put the quantisation into another file: where the repository's name tells of one that the
-    configuration does not state, nothing is said.
+    configuration does not state, nothing is said. A plan of experts alone is none of a model without them.
     """
     section = whole.section("quantization_config") or text.section("quantization_config")
     if section is None:
         return None if repository and _TOLD_BY_NAME.search(repository) else _unquantised(whole, text)
     plan = _plan(section)
+    if (experts := text.text("expert_dtype")) is not None:
+        plan = _WITH_EXPERTS_IN.get((plan, experts))
+    if plan in _OF_NOTHING_ELSE and not has_experts:
+        plan = None
     if plan is not None:
         whole.note("released_weights", plan, because=f"{section.placed('')[:-1]}")
     return plan

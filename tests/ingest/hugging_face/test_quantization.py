@@ -44,9 +44,9 @@ SAID: list[tuple[dict[str, Any], str | None]] = [
 ]
 
 
-def plan(config: dict[str, Any], repository: str | None = None) -> str | None:
+def plan(config: dict[str, Any], repository: str | None = None, *, has_experts: bool = True) -> str | None:
     fields = Fields(config)
-    return weight_plan(fields, fields, repository)
+    return weight_plan(fields, fields, repository=repository, has_experts=has_experts)
 
 
 @pytest.mark.parametrize(("said", "expected"), SAID, ids=str)
@@ -71,6 +71,22 @@ def test_a_name_that_tells_of_a_quantisation_beside_the_configuration_leaves_it_
     assert plan({"torch_dtype": "bfloat16"}, "org/Model-fp8ish") == "bf16"
 
 
+@pytest.mark.parametrize(
+    ("experts", "expected"), [("fp4", "fp4-experts+fp8"), ("fp8", "fp8_block"), ("fp6", None)]
+)
+def test_experts_may_be_stored_otherwise(experts: str, expected: str | None) -> None:
+    said = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    assert plan({"quantization_config": said, "expert_dtype": experts}) == expected
+
+
+@pytest.mark.parametrize(
+    ("bits", "kind", "expected"), [(4, "int", None), (8, "float", None), (4, "float", "nvfp4-experts")]
+)
+def test_a_plan_of_experts_alone_is_none_of_a_dense_model(bits: int, kind: str, expected: str | None) -> None:
+    said = {"quantization_config": compressed(bits, kind, ignore=ATTENTION_SPARED)}
+    assert plan(said, has_experts=False) == expected
+
+
 def test_a_nested_section_may_say_it() -> None:
     text = Fields({"quantization_config": {"quant_method": "fp8"}}, "text_config.")
-    assert weight_plan(Fields({"torch_dtype": "bfloat16"}), text, None) == "fp8"
+    assert weight_plan(Fields({"torch_dtype": "bfloat16"}), text, repository=None, has_experts=False) == "fp8"

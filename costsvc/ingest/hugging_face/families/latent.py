@@ -56,6 +56,6 @@ FAMILIES: Final = (
         mixer="compressed",
         blocks=Blocks(experts="always", shares=True, router_bias=True),
         mtp=Prediction(norm_vectors=4),
-        ignored=("num_hash_layers", "hc_mult", "hc_sinkhorn_iters", "expert_dtype"),
+        ignored=("num_hash_layers", "hc_mult", "hc_sinkhorn_iters"),
     ),
 )
