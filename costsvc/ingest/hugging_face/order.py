@@ -209,7 +209,6 @@ _RULES: Final[Mapping[str, Callable[[Fields, int], Kinds | None]]] = {
     "layers_block_type": _words("layers_block_type"),
     "hybrid_override_pattern": _letters,
     "full_attention_interval": _full_every("full_attention_interval", RECURRENT),
-    "layer_group_size": _full_every("layer_group_size", RECURRENT),
     "sliding_window_pattern": _full_every("sliding_window_pattern", SLIDING),
     "_sliding_window_pattern": _full_every("_sliding_window_pattern", SLIDING),
     "attn_layer_period": _period,
