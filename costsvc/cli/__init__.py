@@ -20,7 +20,7 @@ main = LazyGroup(
             "Report the error on measured points.",
         ),
         "catalog": ("costsvc.cli.catalog:catalog", "Check the catalog files, or load them."),
-        "db": ("costsvc.cli.database:database", "Prepare the database."),
+        "db": ("costsvc.cli.database:database", "Prepare, copy and restore the database."),
         "keys": ("costsvc.cli.keys:keys", "Create, list and revoke keys."),
         "serve": ("costsvc.cli.serve:serve", "Start the service."),
     },
