@@ -1,12 +1,12 @@
-"""Keys: an admin key may write to the catalog, a read key may not."""
+"""Keys: made here, shown once, and ended here."""
 
-from typing import get_args
+from datetime import UTC, datetime
 
 import click
 
 from costsvc.cli.catalogs import environment
 from costsvc.db.engine import make_engine
-from costsvc.db.keys import KeyRepository, Scope
+from costsvc.db.keys import SCOPES, KeyRepository, Scope
 
 _AUTHOR = "command line"
 
@@ -18,13 +18,25 @@ def keys() -> None:
 
 @keys.command
 @click.option(
-    "--scope", type=click.Choice(get_args(Scope)), default="read", show_default=True, help="What it may do."
+    "--scope",
+    type=click.Choice(SCOPES),
+    default="read",
+    show_default=True,
+    help="What it may do; each includes what those before it may.",
 )
 @click.option("--label", required=True, help="What it is for.")
 @click.option("--owner", default="", help="Whose it is.")
-def create(scope: Scope, label: str, owner: str) -> None:
+@click.option(
+    "--expires", type=click.DateTime(["%Y-%m-%d"]), help="First day, in UTC, on which it opens nothing more."
+)
+def create(scope: Scope, label: str, owner: str, expires: datetime | None) -> None:
     """Make a key and print it, this once: only its hash is kept."""
-    secret, key = _repository().create(scope=scope, label=label, owner=owner, author=_AUTHOR)
+    expires_at = None if expires is None else expires.replace(tzinfo=UTC)
+    if expires_at is not None and expires_at <= datetime.now(UTC):
+        raise click.BadParameter(f"{expires:%Y-%m-%d} is no day to come.", param_hint="--expires")
+    secret, key = _repository().create(
+        scope=scope, label=label, owner=owner, author=_AUTHOR, expires_at=expires_at
+    )
     click.echo(secret)
     click.echo(f"Key {key.id} ({scope}). It cannot be shown again.", err=True)
 
@@ -42,7 +54,7 @@ def list_keys() -> None:
 @keys.command
 @click.argument("id")
 def revoke(id: str) -> None:
-    """End a key at once."""
+    """End a key: within two seconds it opens nothing in any process."""
     _repository().revoke(id, author=_AUTHOR)
     click.echo(f"Key {id} is revoked.", err=True)
 

@@ -3,10 +3,10 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import Engine, RowMapping, insert, select, update
 
@@ -15,7 +15,9 @@ from costsvc.db.engine import reading, writing
 from costsvc.db.tables import ApiKeyRow
 from costsvc.errors import NotAuthorized, NotInCatalog
 
-Scope: TypeAlias = Literal["read", "admin"]
+Scope: TypeAlias = Literal["read", "quote", "catalog-write", "admin"]
+# What a key may do includes what those before it may.
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _PREFIX = "costsvc"
 _ID_BYTES = 6
@@ -35,6 +37,10 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+
+    def may(self, scope: Scope) -> bool:
+        """Whether it opens what needs `scope`."""
+        return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
 
 class KeyRepository:
@@ -99,6 +105,12 @@ class KeyRepository:
         if key.expires_at is not None and key.expires_at <= self._now():
             raise NotAuthorized(f"API key {key.id} expired on {key.expires_at:%Y-%m-%d}. Make a new one.")
         return key
+
+    def records(self, ids: Collection[str]) -> dict[str, ApiKey]:
+        """The records of keys by id, without those that there are not."""
+        query = select(*ApiKeyRow.__table__.columns).where(ApiKeyRow.id.in_(ids))
+        with reading(self._engine) as connection:
+            return {row["id"]: _key(row) for row in connection.execute(query).mappings()}
 
     def revoke(self, id: str, *, author: str) -> None:
         """End a key at once; to end it again changes nothing.

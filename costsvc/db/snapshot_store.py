@@ -4,16 +4,16 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Event, Lock, Thread
+from threading import Lock
 from types import TracebackType
 from typing import Protocol, Self
 
 from costsvc.db.entries import CatalogContent
+from costsvc.db.follower import Follower
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Unavailable
 
 _KEPT_REVISIONS = 4
-_LONGEST_STOP_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -51,15 +51,13 @@ class SnapshotStore:
     ) -> None:
         self._loader = loader
         self._clock = clock
-        self._poll_s = poll_s
         self._kept_revisions = kept_revisions
         self._current: Catalog | None = None
         self._lost_at_s: float | None = None
         self._older: OrderedDict[int, Catalog] = OrderedDict()
         self._refreshing = Lock()
         self._keeping = Lock()
-        self._stopped = Event()
-        self._thread: Thread | None = None
+        self._follower = Follower(self.refresh, pause_s=poll_s, name="catalog")
 
     @property
     def current(self) -> Catalog:
@@ -75,6 +73,11 @@ class SnapshotStore:
                 "No catalog has been read yet. Check the database, and load one: `costsvc catalog load`."
             )
         return self._current
+
+    @property
+    def revision(self) -> int | None:
+        """Revision of the newest catalog that was read, or None before the first."""
+        return None if self._current is None else self._current.revision
 
     @property
     def stale_seconds(self) -> float:
@@ -124,16 +127,11 @@ class SnapshotStore:
     def start(self) -> None:
         """Read the catalog, then keep it fresh in the background until `stop`."""
         self.refresh()
-        self._stopped.clear()
-        self._thread = Thread(target=self._follow, name="catalog", daemon=True)
-        self._thread.start()
+        self._follower.start()
 
     def stop(self) -> None:
         """End the background thread; the catalog stays readable."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join(_LONGEST_STOP_S)
-            self._thread = None
+        self._follower.stop()
 
     def __enter__(self) -> Self:
         self.start()
@@ -144,13 +142,9 @@ class SnapshotStore:
     ) -> None:
         self.stop()
 
-    def _follow(self) -> None:
-        while not self._stopped.wait(self._poll_s):
-            self.refresh()
-
     def _take_newest(self) -> None:
         newest = self._loader.newest_revision()
-        known = None if self._current is None else self._current.revision
+        known = self.revision
         if newest == known:
             return
         if newest is None or (known is not None and newest < known):
