@@ -1,12 +1,16 @@
 """The composition root: the only file that knows every part of the service."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, date, datetime
 
-from litestar import Litestar
+from litestar import Litestar, Router
 from litestar.concurrency import sync_to_thread
 from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
+from litestar.middleware import DefineMiddleware
 
 from costsvc.api import (
     api_prices,
@@ -18,6 +22,7 @@ from costsvc.api import (
     health,
     imports,
     logs,
+    metrics,
     models,
     posting,
     prices,
@@ -29,10 +34,19 @@ from costsvc.api import (
     validation,
 )
 from costsvc.api.bodies import MAX_BODY_BYTES
-from costsvc.api.headers import add_headers
-from costsvc.api.problems import HANDLERS
+from costsvc.api.door import OPEN
+from costsvc.api.door.buckets import Policy, ProcessBuckets
+from costsvc.api.door.door import Door, House
+from costsvc.api.door.heavy_work import HeavyWork
+from costsvc.api.door.shared_buckets import SharedBuckets, connected
+from costsvc.api.headers import completed
+from costsvc.api.problems import HANDLERS, KINDS
 from costsvc.api.service import Service
+from costsvc.api.watch.metrics import Metrics
+from costsvc.api.watch.tracing import Tracing, to_collector
+from costsvc.api.watch.watch import Observer, Watch
 from costsvc.db.engine import make_engine
+from costsvc.db.keyring import KeyRing
 from costsvc.db.keys import KeyRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
@@ -77,14 +91,24 @@ ROUTES = (
     validation.get_validation,
     health.get_health,
     health.get_readiness,
-    pages.get_explorer,
-    pages.get_launch,
-    pages.get_catalog,
-    pages.get_accuracy,
-    pages.get_asset,
-    docs.get_problems,
-    docs.get_problem,
+    metrics.get_metrics,
 )
+# Pages for people hold no quote, so they are there without a key.
+PAGES = Router(
+    "/",
+    route_handlers=(
+        pages.get_explorer,
+        pages.get_launch,
+        pages.get_catalog,
+        pages.get_accuracy,
+        pages.get_asset,
+        docs.get_problems,
+        docs.get_problem,
+    ),
+    opt=OPEN,
+)
+# How often each process brings up to date what /metrics shows of it, also when another process answers.
+_SHOWN_EVERY_S = 1.0
 
 
 def utc_today() -> date:
@@ -92,8 +116,12 @@ def utc_today() -> date:
     return datetime.now(UTC).date()
 
 
-def create_app(settings: Settings | None = None, today: Callable[[], date] = utc_today) -> Litestar:
-    """The service, as the environment or `settings` say."""
+def create_app(
+    settings: Settings | None = None,
+    today: Callable[[], date] = utc_today,
+    more: Sequence[HTTPRouteHandler] = (),
+) -> Litestar:
+    """The service, as the environment or `settings` say. `more` are handlers beside its own, behind the same door."""
     settings = settings or Settings()
     logs.configure(settings.log_level, settings.log_format)
     engine = make_engine(
@@ -102,37 +130,95 @@ def create_app(settings: Settings | None = None, today: Callable[[], date] = utc
         timeout_s=settings.database_timeout_s,
     )
     repository = CatalogRepository(engine)
-    snapshots = SnapshotStore(repository, poll_s=settings.poll_s)
+    keys = KeyRing(KeyRepository(engine))
+    policy = Policy(settings.rate_burst, settings.rate_per_s) if settings.rate_per_s else None
+    shared = _shared(settings, policy)
     service = Service(
-        snapshots,
+        SnapshotStore(repository, poll_s=settings.poll_s),
         repository,
-        KeyRepository(engine),
         QuoteRepository(engine),
         today,
         read_validation(catalog_root(settings.catalog_dir)),
+        HeavyWork(running=settings.heavy_running, waiting=settings.heavy_waiting),
+        Metrics(problems=KINDS, shares_limits=shared is not None),
+        shared,
     )
-    return Litestar(
-        route_handlers=ROUTES,
+    house = House(
+        keys=keys,
+        is_key_required=settings.keys == "required",
+        policy=policy,
+        buckets=shared or _alone(policy),
+        heavy=service.heavy,
+        metrics=service.metrics,
+        most_requests=settings.most_requests,
+        body_grace_s=settings.client_timeout_s,
+    )
+    tracing = to_collector() if settings.tracing else None
+    app = Litestar(
+        route_handlers=(*ROUTES, PAGES, *more),
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        middleware=[DefineMiddleware(Door, house=house)],
         exception_handlers=HANDLERS,
-        before_send=[add_headers],
+        before_send=[completed(_writes())],
         request_max_body_size=MAX_BODY_BYTES,
         openapi_config=docs.openapi_config(),
         logging_config=None,
-        lifespan=[_following(snapshots)],
+        lifespan=[_running(service, keys, tracing)],
         on_shutdown=[engine.dispose],
     )
+    app.asgi_handler = Watch(app.asgi_handler, _observers(settings, service, tracing))
+    return app
 
 
-def _following(snapshots: SnapshotStore) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
-    """Keep the catalog fresh while the service runs."""
+def _writes() -> frozenset[str]:
+    """Templates of the paths whose POST needs a key: only writes do."""
+    posts = [route for route in ROUTES if "POST" in route.http_methods and route.dependencies]
+    # A template of a request names its parameters without their types.
+    return frozenset(re.sub(r":\w+}", "}", path) for route in posts for path in route.paths)
+
+
+def _alone(policy: Policy | None) -> ProcessBuckets:
+    return ProcessBuckets(policy or Policy(burst=1, per_s=1))
+
+
+def _shared(settings: Settings, policy: Policy | None) -> SharedBuckets | None:
+    if settings.redis_url is None or policy is None:
+        return None
+    return SharedBuckets(connected(settings.redis_url.get_secret_value()), policy, ProcessBuckets(policy))
+
+
+def _observers(settings: Settings, service: Service, tracing: Tracing | None) -> list[Observer]:
+    access = [logs.log_access] if settings.access_log else []
+    spans = [tracing.observe] if tracing else []
+    return [service.metrics.observe, *access, *spans]
+
+
+def _running(
+    service: Service, keys: KeyRing, tracing: Tracing | None
+) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+    """Keep catalog, keys and figures fresh while the service runs."""
+
+    async def show_state() -> None:
+        while True:
+            service.show_state()
+            await asyncio.sleep(_SHOWN_EVERY_S)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await sync_to_thread(snapshots.start)
+        await sync_to_thread(service.snapshots.start)
+        keys.start()
+        if service.shared is not None:
+            await service.shared.start()
+        showing = asyncio.create_task(show_state())
         try:
             yield
         finally:
-            await sync_to_thread(snapshots.stop)
+            showing.cancel()
+            if service.shared is not None:
+                await service.shared.stop()
+            await sync_to_thread(keys.stop)
+            await sync_to_thread(service.snapshots.stop)
+            if tracing is not None:
+                await sync_to_thread(tracing.stop)
 
     return lifespan

@@ -14,9 +14,11 @@ CostsvcError
 │   └── NoPriceInForce      no offer is in force on the day
 ├── ConfigNotUnderstood     a model's configuration lacks, contradicts or says what its import cannot decide
 ├── InvalidCatalogFile      a catalog file was refused: file, line and field are named
-├── NotAuthorized           a write without a valid key
+├── NotAuthorized           a key that is missing or not valid
 ├── IdempotencyConflict     the idempotency key was used for another request
+├── RateLimited             more requests than one caller may make at a time
 └── Unavailable             the catalog cannot be read now
+    └── Overloaded          more work than the service can do now
 """
 
 from collections.abc import Mapping, Sequence
@@ -131,15 +133,23 @@ class InvalidCatalogFile(CostsvcError):
 
 
 class NotAuthorized(CostsvcError):
-    """A write without a key, or with a key that may not write."""
+    """A key is needed and none was shown, or the one shown is unknown, has expired or was revoked."""
 
 
 class IdempotencyConflict(CostsvcError):
     """The idempotency key was used before, for another request."""
 
 
+class RateLimited(CostsvcError):
+    """More requests than one key or address may make at a time; Retry-After says when the next is answered."""
+
+
 class Unavailable(CostsvcError):
     """The catalog cannot be read now."""
+
+
+class Overloaded(Unavailable):
+    """The service has more work than it can do now; Retry-After says when it may have caught up."""
 
 
 def _either(names: Sequence[str]) -> str:

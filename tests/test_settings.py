@@ -30,6 +30,18 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
         "POLL_S": "0.5",
         "DATABASE_POOL": "7",
         "DATABASE_TIMEOUT_S": "3",
+        "KEYS": "required",
+        "RATE_BURST": "500",
+        "RATE_PER_S": "5",
+        "REDIS_URL": "redis://u:hunter2@host/1",
+        "TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.1",
+        "HEAVY_RUNNING": "4",
+        "HEAVY_WAITING": "8",
+        "MOST_REQUESTS": "100",
+        "CLIENT_TIMEOUT_S": "5",
+        "SHUTDOWN_S": "10",
+        "ACCESS_LOG": "true",
+        "TRACING": "true",
         "LOG_LEVEL": "debug",
         "LOG_FORMAT": "json",
     }
@@ -48,6 +60,13 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert Settings().port == 8000
 
 
+@pytest.mark.parametrize("text", ["somewhere", "10.0.0.0/40", "10.0.0.1;10.0.0.2"])
+def test_a_trusted_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("COSTSVC_TRUSTED_PROXIES", text)
+    with pytest.raises(ValidationError, match="trusted_proxies"):
+        Settings()
+
+
 def test_a_setting_out_of_bounds_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSTSVC_POLL_S", "0")
     with pytest.raises(ValidationError, match="poll_s"):
@@ -56,4 +75,5 @@ def test_a_setting_out_of_bounds_is_refused_by_name(monkeypatch: pytest.MonkeyPa
 
 def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSTSVC_DATABASE_URL", "postgresql://u:hunter2@host/name")
+    monkeypatch.setenv("COSTSVC_REDIS_URL", "redis://u:hunter2@host/1")
     assert "hunter2" not in repr(Settings())

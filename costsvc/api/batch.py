@@ -2,17 +2,17 @@
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
 from litestar import Request, post
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
 from litestar.response import Stream
 
 from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES
+from costsvc.api.door import HEAVY
 from costsvc.api.formats import FORMATS, Format, View, presented
 from costsvc.api.openapi import SHOWN_AS, NoParameters, batch_body, documented, query_parameters
 from costsvc.api.service import Service
@@ -46,6 +46,7 @@ _VIEW: Final = View(table=batch_table)
 @post(
     BATCH_PATH,
     status_code=200,
+    opt=HEAVY,
     request_max_body_size=MAX_BATCH_BYTES,
     summary="Up to 10,000 quotes, a row each",
     operation_class=documented(
@@ -66,11 +67,12 @@ async def post_batch(request: Request[Any, Any, Any], service: NamedDependency[S
     wanted = shown.format if "format" in request.query_params or accept != "*/*" else same
     if wanted not in (_JSON, _CSV, _XLSX):
         raise HTTPException(status_code=406, detail="A batch is answered as json, csv or xlsx.")
-    rows = await sync_to_thread(read, await request.body())
+    body = await request.body()
+    rows = await service.heavy.run(lambda: read(body))
     answered = priced(service.catalog, rows, service.today())
     pieces = _workbook(answered) if wanted is _XLSX else _lines(answered, wanted)
     headers = {"Cache-Control": "no-store", "X-Catalog-Revision": str(service.catalog.revision)}
-    return Stream(_in_thread(pieces), media_type=wanted.content_type, headers=headers)
+    return Stream(service.heavy.pieces(pieces), media_type=wanted.content_type, headers=headers)
 
 
 def _lines(rows: Iterator[Row], wanted: Format) -> Iterator[bytes]:
@@ -95,9 +97,3 @@ def _workbook(rows: Iterator[Row]) -> Iterator[bytes]:
         held.seek(0)
         while chunk := held.read(_CHUNK_BYTES):
             yield chunk
-
-
-async def _in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Each piece made in a thread, so that other requests are answered meanwhile."""
-    while (piece := await sync_to_thread(next, pieces, None)) is not None:
-        yield piece

@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from litestar import Request, Response, post
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
+from costsvc.api.door import HEAVY
 from costsvc.api.formats import View, presented, with_suffixes
 from costsvc.api.openapi import SHOWN_AS, NoParameters, body_of, documented, query_parameters
 from costsvc.api.service import Service
@@ -22,6 +22,7 @@ _COLUMNS: Final[tuple[Column, ...]] = tuple(budget_table(()).columns)
 @post(
     with_suffixes("/budget", _VIEW),
     status_code=200,
+    opt=HEAVY,
     summary="A portfolio over months: monthly amounts and yearly totals, with low and high",
     operation_class=documented(
         "Budget", parameters=query_parameters(NoParameters, more=SHOWN_AS), body=body_of(Budget)
@@ -40,7 +41,7 @@ async def post_budget(request: Request[Any, Any, Any], service: NamedDependency[
         return shown.rendered({"items": rows})
 
     headers = {"Cache-Control": "no-store", "X-Catalog-Revision": str(service.catalog.revision)}
-    return Response(await sync_to_thread(made), media_type=shown.format.content_type, headers=headers)
+    return Response(await service.heavy.run(made), media_type=shown.format.content_type, headers=headers)
 
 
 def _plain(row: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Comparisons of many configurations: they take up to seconds, so each runs in a thread of its own."""
+"""Comparisons of many configurations: they take up to seconds, so each runs in a thread, when it is its turn."""
 
 from collections.abc import Callable
 from datetime import date
@@ -9,6 +9,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
+from costsvc.api.door import HEAVY
 from costsvc.api.formats import View, presented, with_suffixes
 from costsvc.api.openapi import READ, SHOWN_AS, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, uncached
@@ -36,6 +37,7 @@ _COMPARED: Final = View(table=comparison_table)
 @route(
     with_suffixes("/compare", _COMPARED),
     http_method=READ,
+    opt=HEAVY,
     summary="GPUs, dtypes and modes ranked for one workload",
     operation_class=documented(
         "Comparison", parameters=query_parameters(CompareRequest, more=SHOWN_AS), more_problems=(422,)
@@ -51,6 +53,7 @@ async def get_comparison(
 @route(
     "/frontier",
     http_method=READ,
+    opt=HEAVY,
     summary="User speed against price: what no other layout beats in both",
     operation_class=documented(
         "Frontier", parameters=query_parameters(FrontierRequest), more_problems=(422,)
@@ -64,6 +67,7 @@ async def get_frontier(request: Request[Any, Any, Any], service: NamedDependency
 @route(
     "/curve",
     http_method=READ,
+    opt=HEAVY,
     summary="Price, concurrency and latency against context, with the cliffs",
     operation_class=documented("Curve", parameters=query_parameters(CurveRequest), more_problems=(422,)),
 )
@@ -75,6 +79,7 @@ async def get_curve(request: Request[Any, Any, Any], service: NamedDependency[Se
 @route(
     "/what-if",
     http_method=READ,
+    opt=HEAVY,
     summary="The same model with another attention or cache, side by side",
     operation_class=documented("WhatIf", parameters=query_parameters(WhatIfRequest), more_problems=(422,)),
 )
@@ -86,6 +91,7 @@ async def get_what_if(request: Request[Any, Any, Any], service: NamedDependency[
 @route(
     "/roofline",
     http_method=READ,
+    opt=HEAVY,
     summary="A quote's decode and prefill steps under the roofs of its card",
     operation_class=documented(
         "Roofline", parameters=query_parameters(QuoteRequest, also_required=("ctx",)), more_problems=(422,)
@@ -99,6 +105,7 @@ async def get_roofline(request: Request[Any, Any, Any], service: NamedDependency
 @route(
     "/launch-check",
     http_method=READ,
+    opt=HEAVY,
     summary="A long-context feature before launch: verdict, bill, cliffs and levers",
     operation_class=documented(
         "LaunchCheck", parameters=query_parameters(LaunchRequest), more_problems=(422,)
@@ -114,6 +121,7 @@ async def get_launch_check(
 @post(
     "/launch-check",
     status_code=200,
+    opt=HEAVY,
     summary="The same for a full traffic profile",
     operation_class=documented("LaunchCheck", body=body_of(LaunchRequest), more_problems=(422,)),
 )
@@ -124,7 +132,8 @@ async def post_launch_check(
     refuse_unknown(given_in_query(request), ())
     wanted = parse_filter(LaunchRequest, await json_object(request))
     catalog = await _catalog(service, wanted)
-    return uncached(request, catalog, await sync_to_thread(check_launch, catalog, wanted, service.today()))
+    checked = await service.heavy.run(lambda: check_launch(catalog, wanted, service.today()))
+    return uncached(request, catalog, checked)
 
 
 async def _answered(
@@ -139,7 +148,7 @@ async def _answered(
     wanted = parse_filter(kind, given)
     today = service.today()
     catalog = await _catalog(service, wanted)
-    return await sync_to_thread(
+    return await service.heavy.run(
         lambda: answer(
             request,
             catalog,

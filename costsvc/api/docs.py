@@ -11,10 +11,11 @@ from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
 from litestar.params import FromPath
 
 from costsvc import __version__
+from costsvc.api.door import OPEN
 from costsvc.api.openapi import components
 from costsvc.api.problems import KINDS, Kind
 
-_STYLE: Final = """
+STYLE: Final = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; border-top: 1px solid #8886; padding-top: 1rem; font-size: 1.1rem; }
@@ -82,7 +83,11 @@ def openapi_config() -> OpenAPIConfig:
         components=components(),
         render_plugins=[RoutesPage(), JsonRenderPlugin()],
         openapi_router=Router(
-            path="/docs", route_handlers=[], include_in_schema=False, after_request=_refuse_unknown_page
+            path="/docs",
+            route_handlers=[],
+            include_in_schema=False,
+            after_request=_refuse_unknown_page,
+            opt=OPEN,
         ),
     )
 
@@ -122,6 +127,6 @@ def _page(title: str, body: str) -> bytes:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · costsvc</title><style>{_STYLE}</style></head>"
+        f"<title>{escape(title)} · costsvc</title><style>{STYLE}</style></head>"
         f"<body><h1>{escape(title)}</h1>{body}</body></html>"
     ).encode()

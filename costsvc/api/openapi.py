@@ -29,8 +29,9 @@ JsonSchema = Mapping[str, Any]
 READ: Final = (HttpMethod.GET, HttpMethod.HEAD)
 
 _PROBLEM: Final = "Problem"
-_READ_PROBLEMS: Final = (400, 404, 405, 406, 500, 503)
-_BODY_PROBLEMS: Final = (413, 415)
+# A key may be shown to any call, and one that is not valid opens none.
+_READ_PROBLEMS: Final = (400, 401, 404, 405, 406, 429, 500, 503)
+_BODY_PROBLEMS: Final = (408, 413, 415)
 
 IGNORED_PARAMETERS: Final = (
     ("v", "Ignored. A new value defeats caches that cannot be told otherwise."),
@@ -133,7 +134,7 @@ def documented(
         def __post_init__(self) -> None:
             self.parameters = [*_path_parameters(self.parameters), *parameters] or None
             self.request_body = body
-            self.security = [{"key": []}] if 401 in statuses else None
+            self.security = [{"key": []}] if 401 in more_problems else None
             self.responses = {
                 **{
                     str(status): Reference(f"#/components/responses/{answer}")
@@ -155,7 +156,7 @@ def components() -> Components:
         content={problems.MEDIA_TYPE: OpenAPIMediaType(schema=Verbatim(schemas.PROBLEM))},
     )
     key = SecurityScheme(
-        type="apiKey", name="X-API-Key", security_scheme_in="header", description="An admin key."
+        type="apiKey", name="X-API-Key", security_scheme_in="header", description="A key of this service."
     )
     return Components(responses={_PROBLEM: problem, **answers}, security_schemes={"key": key})
 

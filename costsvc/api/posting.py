@@ -1,4 +1,4 @@
-"""Writes to the catalog: an admin adds offers and prices, each a new revision."""
+"""Writes to the catalog: the holder of a key adds offers and prices, each a new revision."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from litestar import Request, Response, post
 from litestar.concurrency import sync_to_thread
-from litestar.di import NamedDependency, Provide
+from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.auth import admin
+from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented
 from costsvc.api.rendering import uncached
@@ -32,8 +32,8 @@ _WRITE_PROBLEMS: Final = (401, 403, 422)
 
 @post(
     "/prices",
-    summary="A new offer (admin key)",
-    dependencies={"author": Provide(admin)},
+    summary="A new offer (key of scope catalog-write)",
+    dependencies={"author": needs("catalog-write")},
     operation_class=documented(
         "Posted", body=body_of(PostedOffer), more_problems=_WRITE_PROBLEMS, success=201
     ),
@@ -52,8 +52,8 @@ async def post_offer(
 
 @post(
     "/prices/{id:path}",
-    summary="More prices of an offer (admin key)",
-    dependencies={"author": Provide(admin)},
+    summary="More prices of an offer (key of scope catalog-write)",
+    dependencies={"author": needs("catalog-write")},
     operation_class=documented(
         "Posted", body=body_of(PostedPrices), more_problems=_WRITE_PROBLEMS, success=201
     ),

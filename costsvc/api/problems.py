@@ -17,6 +17,7 @@ from litestar.exceptions import HTTPException
 from costsvc import errors
 from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES, MAX_BODY_BYTES
 from costsvc.api.formats import ERROR_MARK, error_as_text
+from costsvc.api.redaction import redacted
 from costsvc.api.request_id import request_id_of
 from costsvc.errors import CostsvcError
 
@@ -31,6 +32,7 @@ _STATUS: Final[Mapping[type[CostsvcError], int]] = {
     errors.IdempotencyConflict: 409,
     errors.ConfigNotUnderstood: 422,
     errors.Infeasible: 422,
+    errors.RateLimited: 429,
     # What was loaded was checked before, so this is never the caller's doing.
     errors.InvalidCatalogFile: 500,
     errors.Unavailable: 503,
@@ -71,7 +73,12 @@ _OF_STATUS: Final = {
     kind.status: kind
     for kind in (
         Kind("bad-request", "Bad request", 400, "The request is not HTTP as the service understands it."),
-        Kind("forbidden", "Forbidden", 403, "The key is valid, but it may not do this. Use an admin key."),
+        Kind(
+            "forbidden",
+            "Forbidden",
+            403,
+            "The key is valid, but its scope does not allow this. Use another one.",
+        ),
         Kind("no-such-page", "No such page", 404, "Nothing lives at this path. /docs lists what does."),
         Kind(
             "method-not-allowed",
@@ -81,6 +88,12 @@ _OF_STATUS: Final = {
         ),
         Kind(
             "not-acceptable", "Not acceptable", 406, "The Accept header allows none of the formats there are."
+        ),
+        Kind(
+            "slow-client",
+            "Slow client",
+            408,
+            "The body did not arrive in time, and the connection is closed.",
         ),
         Kind("body-too-large", "Body too large", 413, "The body is longer than the service reads."),
         Kind("unsupported-media-type", "Unsupported media type", 415, "Bodies are read as application/json."),
@@ -106,6 +119,8 @@ def known(request: Request[Any, Any, Any], error: CostsvcError) -> Response[byte
     faults = listed if listed else [{"field": error.field, "detail": error.message}]
     extensions = {name: value for name, value in error.details.items() if name != "errors"}
     headers = {"WWW-Authenticate": 'Bearer realm="costsvc"'} if kind.status == HTTPStatus.UNAUTHORIZED else {}
+    if (wait_s := error.details.get("retry_after_s")) is not None:
+        headers["Retry-After"] = str(wait_s)
     return _problem(request, kind, error.message, errors=faults, extensions=extensions, headers=headers)
 
 
@@ -159,6 +174,8 @@ def _problem(
     extensions: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response[bytes]:
+    request.scope["state"]["problem"] = kind.slug
+    detail = redacted(detail)
     readable = error_as_text(request)
     if readable is not None:
         # A cell shows the body of a success alone, so the status is one; a number it can never be read as.
@@ -176,7 +193,7 @@ def _problem(
     }
     finite = {name: value for name, value in (extensions or {}).items() if not _endless(value)}
     return Response(
-        json.dumps({**standard, **finite, **standard}, default=str).encode(),
+        redacted(json.dumps({**standard, **finite, **standard}, default=str)).encode(),
         status_code=kind.status,
         media_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-store", **(headers or {})},

@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 from litestar import Request, Response, post, route
 from litestar.concurrency import sync_to_thread
-from litestar.di import NamedDependency, Provide
+from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.auth import admin
+from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import READ, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed, uncached
@@ -65,8 +65,8 @@ def get_profile(
 
 @post(
     "/profiles",
-    summary="A new traffic profile (admin key)",
-    dependencies={"author": Provide(admin)},
+    summary="A new traffic profile (key of scope catalog-write)",
+    dependencies={"author": needs("catalog-write")},
     operation_class=documented(
         "Posted", body=body_of(PostedProfile), more_problems=_WRITE_PROBLEMS, success=201
     ),

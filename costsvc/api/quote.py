@@ -23,6 +23,7 @@ from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import refuse_unknown
@@ -71,12 +72,13 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
     shown = presented(request, _ONE)
     given = shown.given
     if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
-        return await sync_to_thread(_grid, request, service, replace(shown, view=_SEVERAL))
+        several = replace(shown, view=_SEVERAL)
+        return await service.heavy.run(lambda: _grid(request, service, several))
     wanted = parse_request(given)
     today = service.today()
     ground = await _ground(service.snapshots, wanted)
     if shown.format is FORMATS["xlsx"]:
-        return await sync_to_thread(_audit, request, ground, shown, wanted, today)
+        return await service.heavy.run(lambda: _audit(request, ground, shown, wanted, today))
     return answer(
         request,
         ground.catalog,
@@ -84,8 +86,13 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         given=given,
         shown=shown,
         variant="stale" if ground.is_stale else "",
-        compute=lambda: ground.quote(wanted, today),
+        compute=lambda: _counted(service, ground.quote(wanted, today)),
     )
+
+
+def _counted(service: Service, made: Any) -> Any:
+    service.metrics.quoted(made["request"]["model"], made["concurrency"]["bound"])
+    return made
 
 
 def _audit(
@@ -138,7 +145,7 @@ async def post_quote(request: Request[Any, Any, Any], service: NamedDependency[S
     wanted = parse_request(await json_object(request))
     today = service.today()
     ground = await _ground(service.snapshots, wanted)
-    return uncached(request, ground.catalog, ground.quote(wanted, today))
+    return uncached(request, ground.catalog, _counted(service, ground.quote(wanted, today)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ class _Ground:
     catalog: Catalog
     is_stale: bool
 
-    def quote(self, wanted: QuoteRequest, today: date) -> object:
+    def quote(self, wanted: QuoteRequest, today: date) -> Section:
         """The answer, with a warning where the catalog may be behind."""
         made = make_quote(self.catalog, wanted, today)
         if not self.is_stale:

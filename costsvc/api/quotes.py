@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from litestar import Request, Response, post, route
 from litestar.concurrency import sync_to_thread
-from litestar.di import NamedDependency, Provide
+from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
 from litestar.params import FromPath
 from pydantic import Field
 
-from costsvc.api.auth import holder
+from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
+from costsvc.api.door import HEAVY
 from costsvc.api.formats import FORMATS, Presentation, View, presented, suffix_of, to_json, with_suffixes
 from costsvc.api.openapi import (
     READ,
@@ -40,7 +41,7 @@ from costsvc.quoting.tables.as_text import FIELDS, value_of
 from costsvc.quoting.tables.table import Table, texts
 
 _KEYED: Final = (401,)
-_STORED: Final = (401, 409, 422)
+_STORED: Final = (401, 403, 409, 422)
 _LONGEST_IDEMPOTENCY_KEY: Final = 200
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable", "Vary": "Accept"}
 _NOT_KEPT: Final = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
@@ -75,8 +76,9 @@ _LIST: Final = View(table=stored_table)
 
 @post(
     "/quotes",
-    summary="Keep a quote (any key)",
-    dependencies={"key": Provide(holder)},
+    opt=HEAVY,
+    summary="Keep a quote (key of scope quote)",
+    dependencies={"key": needs("quote")},
     operation_class=documented("StoredQuote", body=body_of(_ToKeep), more_problems=_STORED, success=201),
 )
 async def post_quotes(
@@ -105,7 +107,7 @@ async def post_quotes(
         )
         return service.quotes.content(stored.id, "json", stored.owner)
 
-    stored, content = await sync_to_thread(keep)
+    stored, content = await service.heavy.run(keep)
     headers = {"Location": f"/quotes/{stored.id}", "Cache-Control": "no-store"}
     return Response(content, status_code=201, media_type="application/json", headers=headers)
 
@@ -114,7 +116,7 @@ async def post_quotes(
     with_suffixes("/quotes", _LIST),
     http_method=READ,
     summary="Quotes that the holder of the key keeps",
-    dependencies={"key": Provide(holder)},
+    dependencies={"key": needs("read")},
     operation_class=documented(
         "StoredQuotes", parameters=query_parameters(StoredFilter, more=SHOWN_AS), more_problems=_KEYED
     ),
@@ -134,7 +136,7 @@ async def get_quotes(
     "/quotes/{id:str}",
     http_method=READ,
     summary="A stored quote, the same bytes for ever",
-    dependencies={"key": Provide(holder)},
+    dependencies={"key": needs("read")},
     operation_class=documented(
         "StoredQuote",
         parameters=_SHOWN,
@@ -159,8 +161,9 @@ async def get_stored_quote(
 @route(
     "/quotes/{id:str}/compare/{other:str}",
     http_method=READ,
+    opt=HEAVY,
     summary="What made the difference between two stored quotes",
-    dependencies={"key": Provide(holder)},
+    dependencies={"key": needs("read")},
     operation_class=documented("Explained", parameters=query_parameters(NoParameters), more_problems=_KEYED),
 )
 async def get_difference(
@@ -179,7 +182,7 @@ async def get_difference(
         )
         return compare_quotes(service.catalog, first, second, service.today())
 
-    explained = await sync_to_thread(explain)
+    explained = await service.heavy.run(explain)
     return Response(to_json(explained), media_type="application/json", headers=_NOT_KEPT)
 
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from litestar import Request, Response
 
 from costsvc import __version__
+from costsvc.api.auth import key_of
 from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of, to_json
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
@@ -99,7 +100,4 @@ def _entity_tag(*depends_on: object) -> str:
 
 
 def _is_keyed(request: Request[Any, Any, Any]) -> bool:
-    headers = request.headers
-    return (
-        "authorization" in headers or "x-api-key" in headers or b"api_key=" in request.scope["query_string"]
-    )
+    return key_of(request.scope) is not None

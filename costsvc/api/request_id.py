@@ -2,14 +2,15 @@
 
 import re
 import secrets
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from litestar.types import Scope
+if TYPE_CHECKING:
+    from litestar.types import Scope
 
 _HARMLESS = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
-def request_id_of(scope: Scope) -> str:
+def request_id_of(scope: "Scope") -> str:
     """The request's id, the same at every call."""
     state = cast("dict[str, str]", scope["state"])
     if "request_id" not in state:

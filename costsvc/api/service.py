@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from costsvc.db.keys import KeyRepository
+from costsvc.api.door.heavy_work import HeavyWork
+from costsvc.api.door.shared_buckets import SharedBuckets
+from costsvc.api.watch.metrics import Metrics
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
@@ -16,17 +18,29 @@ from costsvc.db.snapshot_store import SnapshotStore
 class Service:
     """The parts of a running service. `today` answers the day whose prices hold where none is asked for.
 
-    `validation` is what the shipped accuracy report says, where the catalog folder has one.
+    `validation` is what the shipped accuracy report says, where the catalog folder has one. `shared` are the
+    limits that replicas share, where there is a Redis.
     """
 
     snapshots: SnapshotStore
     repository: CatalogRepository
-    keys: KeyRepository
     quotes: QuoteRepository
     today: Callable[[], date]
     validation: Mapping[str, Any] | None
+    heavy: HeavyWork
+    metrics: Metrics
+    shared: SharedBuckets | None
 
     @property
     def catalog(self) -> Catalog:
         """The newest catalog in memory."""
         return self.snapshots.current
+
+    def show_state(self) -> None:
+        """Bring the metrics of what holds now up to date."""
+        self.metrics.state(
+            revision=self.snapshots.revision,
+            stale_s=self.snapshots.stale_seconds,
+            waiting=self.heavy.waiting,
+            shares_limits=None if self.shared is None else self.shared.is_reached,
+        )

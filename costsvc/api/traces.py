@@ -5,12 +5,12 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
 
 from litestar import Request, Response, post
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
 from litestar.openapi.spec import OpenAPIMediaType, RequestBody
 from pydantic import BaseModel, ConfigDict, Field
 
+from costsvc.api.door import HEAVY
 from costsvc.api.openapi import Verbatim, documented, query_parameters
 from costsvc.api.rendering import given_in_query, uncached
 from costsvc.api.service import Service
@@ -44,6 +44,7 @@ class TraceParameters(BaseModel):
 @post(
     "/traces",
     status_code=200,
+    opt=HEAVY,
     summary="Hit rates and profile of a recorded trace",
     request_max_body_size=MOST_TRACE_BYTES,
     operation_class=documented(
@@ -69,7 +70,7 @@ async def post_trace(request: Request[Any, Any, Any], service: NamedDependency[S
         async for chunk in request.stream():
             kept.write(chunk)
         kept.seek(0)
-        counted = await sync_to_thread(
+        counted = await service.heavy.run(
             lambda: whole_trace(_lines(kept), block_tokens=wanted.block, capacities=capacities)
         )
     return uncached(request, service.catalog, counted)

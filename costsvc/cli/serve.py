@@ -1,9 +1,16 @@
 """Starting the service: the database is prepared once, by the parent, before any worker answers."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from tempfile import TemporaryDirectory
+from typing import Any
+
 import click
 import uvicorn
 
 from costsvc.cli.catalogs import environment
+from costsvc.cli.patience import PatientProtocol
 from costsvc.db.engine import make_engine
 from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository
@@ -13,6 +20,10 @@ from costsvc.quoting.publishing import publish_files
 from costsvc.settings import Settings
 
 _APP = "costsvc.app:create_app"
+# A process that starts on a busy machine is silent for a while, and is no reason to start another.
+_LONGEST_SILENCE_S = 60
+# Where the Prometheus client of each process finds the figures of the others.
+_COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @click.command
@@ -29,17 +40,50 @@ def serve(host: str | None, port: int | None, workers: int | None, no_migrate: b
     settings = environment()
     if not no_migrate:
         prepare(settings)
-    # No access log: it would print queries, and a query may hold a key.
-    uvicorn.run(
-        _APP,
-        factory=True,
-        host=host or settings.host,
-        port=settings.port if port is None else port,
-        workers=workers or settings.workers,
-        log_level=settings.log_level,
-        access_log=False,
-        server_header=False,
-    )
+    workers = workers or settings.workers
+    with _counted_together() if workers > 1 else nullcontext():
+        # Uvicorn's own access log would print queries, and a query may hold a key.
+        uvicorn.run(
+            _APP,
+            factory=True,
+            host=host or settings.host,
+            port=settings.port if port is None else port,
+            workers=workers,
+            http=PatientProtocol,
+            log_config=_log_config(settings),
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=settings.trusted_proxies,
+            timeout_worker_healthcheck=_LONGEST_SILENCE_S,
+            timeout_graceful_shutdown=settings.shutdown_s,
+        )
+
+
+def _log_config(settings: Settings) -> dict[str, Any]:
+    """Lines of the server and of the service in one form. It is named here, for only the service may import it."""
+    lines = "costsvc.api.logs.JsonLines" if settings.log_format == "json" else "costsvc.api.logs.TextLines"
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": lines}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
+        "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
+    }
+
+
+@contextmanager
+def _counted_together() -> Iterator[None]:
+    """A folder in which all processes count, so that /metrics is of all of them, whichever answers."""
+    if _COUNTED_IN in os.environ:
+        yield
+        return
+    with TemporaryDirectory(prefix="costsvc-metrics-") as folder:
+        os.environ[_COUNTED_IN] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_COUNTED_IN]
 
 
 def prepare(settings: Settings) -> None:

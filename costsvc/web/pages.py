@@ -106,8 +106,6 @@ def _sent(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
     found = asset(name)
     headers = {
         "Content-Security-Policy": POLICY,
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
         "ETag": found.tag,
         "Cache-Control": "public, no-cache",
         "Vary": "Accept-Encoding",

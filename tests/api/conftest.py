@@ -27,7 +27,7 @@ Client = TestClient[Litestar]
 
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that holds the shipped catalog. Never written to."""
+    """A database that holds the shipped catalog. Nothing is written to it but keys."""
     path = tmp_path_factory.mktemp("api") / "costsvc.db"
     prepare(settings_for(path))
     return path
@@ -70,6 +70,15 @@ def client(app: Litestar) -> Iterator[Client]:
         yield client
 
 
+@pytest.fixture(scope="session")
+def key(loaded: Path) -> str:
+    """A read key of `loaded`."""
+    engine = make_engine(f"sqlite:///{loaded}")
+    secret, _ = KeyRepository(engine).create(scope="read", label="tests", owner="", author="tests")
+    engine.dispose()
+    return secret
+
+
 @pytest.fixture
 def make_key() -> Callable[[Path, Any], str]:
     """Makes a key of a scope in a database."""
@@ -85,4 +94,4 @@ def make_key() -> Callable[[Path, Any], str]:
 
 def settings_for(path: Path) -> Settings:
     """Settings of a service over a SQLite file."""
-    return Settings.model_validate({"database_url": f"sqlite:///{path}", "poll_s": 3600})
+    return Settings.model_validate({"database_url": f"sqlite:///{path}", "poll_s": 3600, "rate_per_s": 0})

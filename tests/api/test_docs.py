@@ -1,6 +1,8 @@
 """What the service says about itself, and to pages of other origins."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -49,6 +51,36 @@ def test_pages_of_any_origin_may_read_every_answer(client: Client, url: str) -> 
         response = client.get(url, headers=headers)
         assert response.headers["Access-Control-Allow-Origin"] == "*"
         assert "X-Catalog-Revision" in response.headers["Access-Control-Expose-Headers"]
+
+
+def test_pages_of_other_origins_may_not_write(client: Client) -> None:
+    for url in ("/prices", "/prices/x", "/profiles", "/quotes"):
+        allowed = client.options(url).headers["Access-Control-Allow-Methods"]
+        assert "POST" not in allowed, url
+        assert "Access-Control-Allow-Origin" not in client.post(url, json={}).headers
+    for url in ("/quote", "/quotes/batch", "/launch-check", "/traces", "/budget"):
+        assert "POST" in client.options(url).headers["Access-Control-Allow-Methods"], url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [QUOTE, "/quote", "/nowhere", "/docs", "/problems", "/", "/assets/style.css", "/metrics", "/healthz"],
+)
+def test_every_response_says_what_a_browser_may_do_with_it(client: Client, url: str) -> None:
+    response = client.get(url)
+    (policy,) = response.headers.get_list("Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert response.headers.get_list("X-Content-Type-Options") == ["nosniff"]
+    assert response.headers.get_list("Referrer-Policy") == ["no-referrer"]
+
+
+def test_the_policy_allows_the_style_of_the_pages_of_text_and_no_other(client: Client) -> None:
+    page = client.get("/docs")
+    styles = re.findall(r"<style>(.*?)</style>", page.text, re.DOTALL)
+    named = [f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}" for style in styles]
+    assert re.findall(r"'(sha256-[^']+)'", page.headers["Content-Security-Policy"]) == named
 
 
 def test_a_browser_that_asks_first_gets_leave(client: Client) -> None:

@@ -39,6 +39,8 @@ def test_readiness_names_the_catalog_that_quotes_come_from(client: Client) -> No
         "catalog_revision": revision,
         "database_reachable": True,
         "stale_seconds": 0.0,
+        "limits": "per process",
+        "redis_reachable": None,
     }
 
 

@@ -136,20 +136,20 @@ def test_a_format_that_there_is_is_found(client: Client, accept: str) -> None:
 
 
 def test_a_fault_of_the_service_shows_a_request_id_alone_and_logs_the_reason(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: Client, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("the secret reason")
 
     monkeypatch.setattr("costsvc.api.quote.make_quote", broken)
     with caplog.at_level(logging.ERROR):
-        response = client.get(f"{QUOTE}&api_key=hidden", headers={"X-Request-Id": "from-the-caller"})
+        response = client.get(f"{QUOTE}&api_key={key}", headers={"X-Request-Id": "from-the-caller"})
     body = problem(response, 500, "internal-error")
     assert body["request_id"] == response.headers["X-Request-Id"] == "from-the-caller"
     assert "secret reason" not in response.text
     assert "from-the-caller" in caplog.text
     assert "the secret reason" in caplog.text
-    assert "hidden" not in caplog.text
+    assert key.rpartition("_")[2] not in caplog.text
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

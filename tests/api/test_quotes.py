@@ -46,7 +46,7 @@ def client(database: Path) -> Iterator[Client]:
 def key_of(database: Path) -> Callable[..., dict[str, str]]:
     """Headers with a new key of an owner."""
 
-    def make(owner: str, scope: Any = "read") -> dict[str, str]:
+    def make(owner: str, scope: Any = "quote") -> dict[str, str]:
         engine = make_engine(f"sqlite:///{database}")
         secret, _ = KeyRepository(engine).create(scope=scope, label="tests", owner=owner, author="tests")
         engine.dispose()

@@ -123,8 +123,9 @@ def served(tmp_path: Path) -> Iterator[Any]:
 
 def test_the_service_starts_in_an_empty_folder_and_logs_no_key(served: Any) -> None:
     address, log = served
-    answer = httpx.get(f"{address}/quote?model=llama-3-70b&gpu=h100&ctx=8192&api_key=hidden").json()
-    assert answer["catalog_revision"] == 1
+    quote = f"{address}/quote?model=llama-3-70b&gpu=h100&ctx=8192"
+    assert httpx.get(quote).json()["catalog_revision"] == 1
+    assert httpx.get(f"{quote}&api_key=hidden").status_code == 401
     assert "hidden" not in log.read_text()
 
 
