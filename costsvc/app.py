@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, date, datetime
+from pkgutil import resolve_name
 
 from litestar import Litestar, Router
 from litestar.concurrency import sync_to_thread
@@ -35,10 +36,9 @@ from costsvc.api import (
 )
 from costsvc.api.bodies import MAX_BODY_BYTES
 from costsvc.api.door import OPEN
-from costsvc.api.door.buckets import Policy, ProcessBuckets
+from costsvc.api.door.buckets import Policy, ProcessBuckets, SharedBuckets
 from costsvc.api.door.door import Door, House
 from costsvc.api.door.heavy_work import HeavyWork
-from costsvc.api.door.shared_buckets import SharedBuckets, connected
 from costsvc.api.headers import completed
 from costsvc.api.problems import HANDLERS, KINDS
 from costsvc.api.service import Service
@@ -184,7 +184,12 @@ def _alone(policy: Policy | None) -> ProcessBuckets:
 def _shared(settings: Settings, policy: Policy | None) -> SharedBuckets | None:
     if settings.redis_url is None or policy is None:
         return None
-    return SharedBuckets(connected(settings.redis_url.get_secret_value()), policy, ProcessBuckets(policy))
+    # Imported by name, because a service without Redis need not load its client.
+    redis_buckets = resolve_name("costsvc.api.door.redis_buckets:RedisBuckets")
+    shared: SharedBuckets = redis_buckets.at(
+        settings.redis_url.get_secret_value(), policy, ProcessBuckets(policy)
+    )
+    return shared
 
 
 def _observers(settings: Settings, service: Service, tracing: Tracing | None) -> list[Observer]:

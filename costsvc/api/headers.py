@@ -53,18 +53,15 @@ def completed(writes: Collection[str]) -> BeforeSend:
         method = scope.get("method")
         if message["type"] == "http.response.start":
             is_write = scope.get("path_template") in writes
-            headers = [
-                *message["headers"],
-                (b"x-request-id", request_id_of(scope).encode()),
-                *_SAFE,
-                *scope["state"].get("headers", ()),
-            ]
-            if not any(name == _POLICY[0] for name, _ in headers):
+            own = message["headers"]
+            headers = [*own, (b"x-request-id", request_id_of(scope).encode()), *_SAFE]
+            if all(name != _POLICY[0] for name, _ in own):
                 headers.append(_POLICY)
             if not (is_write and method == "POST"):
-                headers.extend(_READABLE)
+                headers += _READABLE
             if method == "OPTIONS":
-                headers.extend((*_PREFLIGHT, _MAY_READ if is_write else _MAY_ASK))
+                headers += (*_PREFLIGHT, _MAY_READ if is_write else _MAY_ASK)
+            headers += scope["state"].get("headers", ())
             message["headers"] = headers
         elif message["type"] == "http.response.body" and method == "HEAD":
             message["body"] = b""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from costsvc.api.door.buckets import SharedBuckets
 from costsvc.api.door.heavy_work import HeavyWork
-from costsvc.api.door.shared_buckets import SharedBuckets
 from costsvc.api.watch.metrics import Metrics
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository

@@ -37,18 +37,25 @@ _COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"
 )
 def serve(host: str | None, port: int | None, workers: int | None, no_migrate: bool) -> None:
     """Start the service. The database is migrated and the catalog files are loaded first."""
-    settings = environment()
+    given = {"host": host, "port": port, "workers": workers}
+    settings = environment().model_copy(
+        update={name: said for name, said in given.items() if said not in (None, "")}
+    )
     if not no_migrate:
         prepare(settings)
-    workers = workers or settings.workers
-    with _counted_together() if workers > 1 else nullcontext():
+    run(settings)
+
+
+def run(settings: Settings, app: str = _APP) -> None:
+    """Answer requests until the process is told to stop. `app` names a function that makes the service."""
+    with _counted_together() if settings.workers > 1 else nullcontext():
         # Uvicorn's own access log would print queries, and a query may hold a key.
         uvicorn.run(
-            _APP,
+            app,
             factory=True,
-            host=host or settings.host,
-            port=settings.port if port is None else port,
-            workers=workers,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
             http=PatientProtocol,
             log_config=_log_config(settings),
             access_log=False,

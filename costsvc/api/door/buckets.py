@@ -45,6 +45,20 @@ class Buckets(Protocol):
         """Count a request that weighs `cost` ordinary ones."""
 
 
+class SharedBuckets(Buckets, Protocol):
+    """Where callers of several processes are counted together, by a server that may be away."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the server answered when it was last asked."""
+
+    async def start(self) -> None:
+        """Find out whether the server answers."""
+
+    async def stop(self) -> None:
+        """End connections."""
+
+
 class ProcessBuckets:
     """Buckets of this process alone. Of more callers than `most_callers` the longest unseen is forgotten."""
 

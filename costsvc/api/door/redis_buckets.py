@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -35,7 +35,8 @@ return {leased, tostring(tokens - leased)}
 _PREFIX: Final = "costsvc:bucket:"
 # Of a whole bucket; so much of it at most lies unused in a process that the caller meets no more.
 _LEASED_SHARE: Final = 0.01
-_LONGEST_WAIT_S: Final = 0.25
+# Longer than a busy process may keep its own answers from Redis waiting.
+_LONGEST_WAIT_S: Final = 1.0
 _PROBE_PAUSE_S: Final = 1.0
 _MOST_CALLERS: Final = 65_536
 
@@ -52,7 +53,7 @@ class _Account:
     leasing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class SharedBuckets:
+class RedisBuckets:
     """Buckets in Redis; while it is away, those of this process in `alone`."""
 
     def __init__(
@@ -66,6 +67,27 @@ class SharedBuckets:
         self._lease = max(1, int(policy.burst * _LEASED_SHARE))
         self._accounts: OrderedDict[str, _Account] = OrderedDict()
         self._probing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def at(cls, url: str, policy: Policy, alone: Buckets) -> Self:
+        """Buckets at `redis://…`, which is first reached when it is first asked.
+
+        Raises
+        ------
+        InvalidRequest
+            The address is not of Redis.
+        """
+        try:
+            redis = Redis.from_url(
+                url, socket_timeout=_LONGEST_WAIT_S, socket_connect_timeout=_LONGEST_WAIT_S
+            )
+        except ValueError:
+            # The text itself may hold a password, so it is not repeated.
+            raise InvalidRequest(
+                "The address of Redis is not redis://host:port/number. Set COSTSVC_REDIS_URL to such a one.",
+                field="redis_url",
+            ) from None
+        return cls(redis, policy, alone)
 
     @property
     def is_reached(self) -> bool:
@@ -155,21 +177,3 @@ class SharedBuckets:
         except (RedisError, OSError, TimeoutError):
             return False
         return True
-
-
-def connected(url: str) -> Redis:
-    """A client of `redis://…`; it connects when it is first used.
-
-    Raises
-    ------
-    InvalidRequest
-        The address is not of Redis.
-    """
-    try:
-        return Redis.from_url(url, socket_timeout=_LONGEST_WAIT_S, socket_connect_timeout=_LONGEST_WAIT_S)
-    except ValueError:
-        # The text itself may hold a password, so it is not repeated.
-        raise InvalidRequest(
-            "The address of Redis is not redis://host:port/number. Set COSTSVC_REDIS_URL to such a one.",
-            field="redis_url",
-        ) from None

@@ -9,9 +9,9 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.exceptions import RedisError
 
-from costsvc.api.door import shared_buckets
+from costsvc.api.door import redis_buckets
 from costsvc.api.door.buckets import Policy, ProcessBuckets
-from costsvc.api.door.shared_buckets import SharedBuckets, connected
+from costsvc.api.door.redis_buckets import RedisBuckets
 from costsvc.errors import InvalidRequest
 
 URL = os.environ.get("COSTSVC_TEST_REDIS_URL") or "redis://127.0.0.1:6379/0"
@@ -36,11 +36,11 @@ def caller() -> Iterator[str]:
     redis.close()
 
 
-def buckets(url: str = URL, policy: Policy = POLICY) -> SharedBuckets:
-    return SharedBuckets(connected(url), policy, ProcessBuckets(policy))
+def buckets(url: str = URL, policy: Policy = POLICY) -> RedisBuckets:
+    return RedisBuckets.at(url, policy, ProcessBuckets(policy))
 
 
-def used(use: Callable[[SharedBuckets], Awaitable[object]], made: SharedBuckets) -> None:
+def used(use: Callable[[RedisBuckets], Awaitable[object]], made: RedisBuckets) -> None:
     async def run() -> None:
         await made.start()
         try:
@@ -51,7 +51,7 @@ def used(use: Callable[[SharedBuckets], Awaitable[object]], made: SharedBuckets)
     asyncio.run(run())
 
 
-async def reached(shared: SharedBuckets, within_looks: int) -> bool:
+async def reached(shared: RedisBuckets, within_looks: int) -> bool:
     for _ in range(within_looks):
         if shared.is_reached:
             return True
@@ -74,7 +74,7 @@ def test_processes_together_answer_as_many_as_one_would(caller: str) -> None:
 
 
 def test_most_requests_ask_redis_nothing(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def use(shared: SharedBuckets) -> None:
+    async def use(shared: RedisBuckets) -> None:
         asked = 0
         script = shared._script
 
@@ -94,7 +94,7 @@ def test_most_requests_ask_redis_nothing(caller: str, monkeypatch: pytest.Monkey
 def test_an_empty_bucket_is_refused_from_memory_and_says_how_long(caller: str) -> None:
     policy = Policy(burst=100, per_s=10.0)
 
-    async def use(shared: SharedBuckets) -> None:
+    async def use(shared: RedisBuckets) -> None:
         while (refused := await shared.take(caller, 1)).is_allowed:
             pass
         assert 0 < refused.wait_s <= 0.1
@@ -104,8 +104,8 @@ def test_an_empty_bucket_is_refused_from_memory_and_says_how_long(caller: str) -
     used(use, buckets(policy=policy))
 
 
-def test_heavy_requests_weigh_in_shared_buckets_too(caller: str) -> None:
-    async def use(shared: SharedBuckets) -> None:
+def test_heavy_requests_weigh_in_redis_buckets_too(caller: str) -> None:
+    async def use(shared: RedisBuckets) -> None:
         decisions = [await shared.take(caller, 300) for _ in range(4)]
         assert [one.is_allowed for one in decisions] == [True, True, True, False]
 
@@ -113,7 +113,7 @@ def test_heavy_requests_weigh_in_shared_buckets_too(caller: str) -> None:
 
 
 def test_without_redis_a_process_limits_for_itself() -> None:
-    async def use(shared: SharedBuckets) -> None:
+    async def use(shared: RedisBuckets) -> None:
         assert not shared.is_reached
         decisions = [await shared.take("a", 1) for _ in range(1001)]
         assert [one.is_allowed for one in decisions] == [True] * 1000 + [False]
@@ -124,12 +124,13 @@ def test_without_redis_a_process_limits_for_itself() -> None:
 def test_redis_that_goes_away_is_missed_once_and_found_again(
     caller: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_buckets, "_PROBE_PAUSE_S", 0.01)
+    monkeypatch.setattr(redis_buckets, "_PROBE_PAUSE_S", 0.01)
 
-    async def use(shared: SharedBuckets) -> None:
+    async def use(shared: RedisBuckets) -> None:
         assert (await shared.take(caller, 1)).is_allowed
-        there, shared._script = shared._script, connected(NOWHERE).register_script("return 1")
-        ping, shared._redis.ping = shared._redis.ping, connected(NOWHERE).ping  # type: ignore[method-assign]
+        nowhere = buckets(NOWHERE)
+        there, shared._script = shared._script, nowhere._script
+        ping, shared._redis.ping = shared._redis.ping, nowhere._redis.ping  # type: ignore[method-assign]
         assert all([(await shared.take(f"{caller} {number}", 1)).is_allowed for number in range(5)])
         assert await reached(shared, within_looks=1) is False
         shared._script, shared._redis.ping = there, ping  # type: ignore[method-assign]
@@ -141,5 +142,5 @@ def test_redis_that_goes_away_is_missed_once_and_found_again(
 
 def test_an_address_that_is_none_is_refused_without_repeating_it() -> None:
     with pytest.raises(InvalidRequest, match="COSTSVC_REDIS_URL") as refused:
-        connected("http://user:hunter2@host")
+        buckets("http://user:hunter2@host")
     assert "hunter2" not in str(refused.value)

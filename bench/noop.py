@@ -1,0 +1,31 @@
+"""The service with one more route, which only answers: behind the same door, what a quote's speed is a ratio of.
+
+`python -m bench.noop` serves it as `costsvc serve` serves the service, by the same settings.
+"""
+
+from typing import Any
+
+from litestar import Litestar, Response, get
+
+from costsvc.app import create_app
+from costsvc.cli.catalogs import environment
+from costsvc.cli.serve import prepare, run
+
+PATH = "/noop"
+
+
+@get(PATH, include_in_schema=False)
+async def get_noop() -> Response[Any]:
+    """Nothing, as JSON."""
+    return Response(b'{"ok":true}', media_type="application/json")
+
+
+def create_app_with_noop() -> Litestar:
+    """The service, and the route that only answers."""
+    return create_app(more=(get_noop,))
+
+
+if __name__ == "__main__":
+    settings = environment()
+    prepare(settings)
+    run(settings, app="bench.noop:create_app_with_noop")
