@@ -15,6 +15,10 @@ COPY migrations migrations
 COPY catalog catalog
 RUN pip install --no-deps --no-build-isolation .
 
+# Nothing is written below the root but /tmp, so that may be read-only; libraries keep their caches there.
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    MPLCONFIGDIR=/tmp/matplotlib
+
 # The default database is a file in the working directory; mount a volume there to keep it.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/costsvc costsvc
 WORKDIR /var/lib/costsvc

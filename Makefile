@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench format lock pictures clean
+.PHONY: help setup serve test lint check bench audit sbom format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -41,6 +41,14 @@ check: lint test ## Everything that has to pass before a commit
 
 bench: $(DEV) ## Measure speed, as ratios within one run (ARGS=CALLS)
 	@$(BIN)/python -m bench $(ARGS)
+
+audit: ## Look up known weaknesses of the locked dependencies (needs the network)
+	@PYTHON=$(PYTHON) .ci/audit
+
+sbom: ## Write dist/sbom.json: what is installed, with versions and hashes (CycloneDX)
+	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && mkdir -p dist && \
+	$(PYTHON) -m venv "$$tools" && "$$tools/bin/python" -m pip --disable-pip-version-check -q install cyclonedx-bom && \
+	"$$tools/bin/cyclonedx-py" requirements --pyproject pyproject.toml --output-reproducible -o dist/sbom.json requirements.lock
 
 format: $(DEV) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -13,6 +12,7 @@ from python_calamine import CalamineError, CalamineWorkbook
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
+from costsvc.ingest.workbooks import check_workbook
 from costsvc.quoting.flat import quote_table
 from costsvc.quoting.given import from_json
 from costsvc.quoting.request import PARAMETERS
@@ -20,8 +20,6 @@ from costsvc.quoting.rows import RowMaker
 from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
 
 MAX_ROWS: Final = 10_000
-# A workbook is compressed: this is what it may unfold to. [B]
-MAX_UNFOLDED_BYTES: Final = 200_000_000
 LABEL: Final = "label"
 BEFORE: Final[tuple[Column, ...]] = (*numbers("row"), *texts(LABEL))
 _ROWS: Final = "rows"
@@ -69,18 +67,13 @@ def rows_of_xlsx(body: bytes) -> list[Given]:
     Raises
     ------
     InvalidRequest
-        It is no workbook, or unfolds beyond `MAX_UNFOLDED_BYTES`.
+        It is no workbook, or larger than `check_workbook` allows.
     """
+    check_workbook(body)
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as folded:
-            unfolded = sum(member.file_size for member in folded.infolist())
-        if unfolded > MAX_UNFOLDED_BYTES:
-            raise InvalidRequest(
-                f"The workbook unfolds to {unfolded:,} bytes; at most {MAX_UNFOLDED_BYTES:,} are read."
-            )
         sheet = CalamineWorkbook.from_filelike(io.BytesIO(body)).get_sheet_by_index(0)
         return _tabular(sheet.to_python())
-    except (zipfile.BadZipFile, CalamineError) as error:
+    except CalamineError as error:
         raise InvalidRequest(f"The body is not a workbook (.xlsx): {error}.") from error
 
 
