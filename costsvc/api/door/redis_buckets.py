@@ -141,7 +141,9 @@ class RedisBuckets:
                     keys=[f"{_PREFIX}{caller}"], args=[policy.per_s, policy.burst, cost, self._lease]
                 )
         except (RedisError, OSError, TimeoutError):
-            self._lose()
+            # This process may have been the one that was late, so it asks once more before it goes on alone.
+            if not await self._answers():
+                self._lose()
             return await self._alone.take(caller, cost)
         account.left_there, account.leased_at_s = float(left), now_s
         account.leased += int(leased)

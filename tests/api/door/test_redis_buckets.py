@@ -17,6 +17,7 @@ from costsvc.errors import InvalidRequest
 URL = os.environ.get("COSTSVC_TEST_REDIS_URL") or "redis://127.0.0.1:6379/0"
 # So slow a drip that it plays no part while a test runs.
 POLICY = Policy(burst=1000, per_s=0.001)
+PATIENCE_S = 60.0
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
@@ -59,7 +60,9 @@ async def reached(shared: RedisBuckets, within_looks: int) -> bool:
     return False
 
 
-def test_processes_together_answer_as_many_as_one_would(caller: str) -> None:
+def test_processes_together_answer_as_many_as_one_would(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_buckets, "_LONGEST_WAIT_S", PATIENCE_S)
+
     async def run() -> list[bool]:
         processes = [buckets() for _ in range(3)]
         decisions = await asyncio.gather(
