@@ -35,8 +35,12 @@ def test_nginx_lets_the_largest_body_through_and_keeps_figures_inside() -> None:
     assert largest is not None
     assert int(largest[1]) * 1024**2 >= MOST_TRACE_BYTES
     assert re.search(r"location = /metrics \{\s*return 404;", NGINX)
-    assert "$request_uri" not in NGINX
-    assert "$args" not in NGINX
+
+
+def test_nginx_writes_no_query_into_its_lines() -> None:
+    (form,) = re.findall(r"log_format [^;]*;", NGINX)
+    assert not {"$request ", "$request_uri", "$args", "$query_string"} & set(re.findall(r"\$\w+ ?", form))
+    assert "error_log stderr crit;" in NGINX
 
 
 def test_nginx_can_read_its_file(tmp_path: Path) -> None:
