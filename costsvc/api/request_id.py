@@ -20,5 +20,5 @@ def request_id_of(scope: "Scope") -> str:
     if "request_id" not in state:
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         is_harmless = given and _HARMLESS.fullmatch(given)
-        state["request_id"] = given.decode() if is_harmless else f"{_PROCESS}-{next(_NUMBERS):x}"
+        state["request_id"] = given.decode() if is_harmless else f"{_PROCESS}{next(_NUMBERS):08x}"
     return state["request_id"]
