@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 from litestar import Request, Response, post
 from litestar.concurrency import sync_to_thread
-from litestar.di import NamedDependency, Provide
+from litestar.di import NamedDependency
 from pydantic import BaseModel, ConfigDict, Field
 
-from costsvc.api.auth import admin
+from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented, query_parameters
 from costsvc.api.rendering import given_in_query, uncached
@@ -34,8 +34,8 @@ class ImportOptions(BaseModel):
 
 @post(
     "/models/import",
-    summary="A new model from its config.json (admin key)",
-    dependencies={"author": Provide(admin)},
+    summary="A new model from its config.json (key of scope catalog-write)",
+    dependencies={"author": needs("catalog-write")},
     operation_class=documented(
         "ImportedModel",
         parameters=query_parameters(ImportOptions),
