@@ -99,7 +99,8 @@ class Coefficients(NamedTuple):
 
     `roofs` are row_s, memory_s and half_rows of each operator: those that all tokens pass, the head, then
     prefill attention. `experts` are, of each kind of block, number, experts per token, ln of the missed share,
-    and the roof of one. `steps` and `loop` are in the order of `STEPS` and `LOOP`.
+    and the roof of one. `steps` and `loop` are in the order of `STEPS` and `LOOP`. Those of the network that
+    proposes tokens follow; without one it passes 0 times.
     """
 
     token_roofs: int
@@ -109,6 +110,11 @@ class Coefficients(NamedTuple):
     loop: Array
     keeps_cache: bool
     is_split: bool
+    draft_passes: float
+    draft_token_roofs: int
+    draft_roofs: Array
+    draft_experts: Array
+    draft_steps: Array
 
 
 STEPS: Final = (
@@ -122,7 +128,11 @@ STEPS: Final = (
     "step_overhead_s",
     "sampled_s",
     "prompt_s",
+    "verified_tokens",
+    "tokens_per_step",
 )
+HOST_STEPS: Final = slice(STEPS.index("step_overhead_s"), STEPS.index("prompt_s") + 1)
+"""What the host does: a draft's passes are launched without it."""
 LOOP: Final = (
     "step_token_limit",
     "uncached",
@@ -137,22 +147,45 @@ LOOP: Final = (
 
 
 @compiled
-def _step_s(of: Coefficients, layout: int, point: int, decode: float, prefill: float, sampled: float) -> Any:
-    """The sum of all terms of one step: `StepPlan.terms` has them apart. [s]"""
-    steps = of.steps[:, layout, point]
-    tokens, rows, heads = (decode + prefill) * steps[0], prefill * steps[0], sampled * steps[0]
+def _own_s(
+    token_roofs: int,
+    roofs: Array,
+    experts: Array,
+    steps: Array,
+    decode: float,
+    prefill: float,
+    sampled: float,
+) -> Any:
+    """The sum of one network's terms of a step. [s]"""
+    proposed = decode * (steps[10] - 1.0)
+    tokens, rows = (decode + proposed + prefill) * steps[0], prefill * steps[0]
+    heads, yielded = (sampled + proposed) * steps[0], sampled + decode * (steps[11] - 1.0)
     total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
-    total += _units_s(tokens, steps[6], 0.0) + steps[7] + steps[8] * sampled + steps[9] * (sampled - decode)
-    for place in range(of.roofs.shape[1]):
-        passing = tokens if place < of.token_roofs else heads if place == of.token_roofs else rows
-        roof = of.roofs[:, place, layout, point]
+    total += _units_s(tokens, steps[6], 0.0) + steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
+    for place in range(roofs.shape[1]):
+        passing = tokens if place < token_roofs else heads if place == token_roofs else rows
+        roof = roofs[:, place]
         total += _rows_s(passing, roof[0], roof[1], roof[2])
-    for place in range(of.experts.shape[1]):
-        block = of.experts[:, place, layout, point]
+    for place in range(experts.shape[1]):
+        block = experts[:, place]
         visits = tokens * steps[1]
         touched = _touched_experts(visits, block[0], block[2])
         each = _tokens_each(visits, block[1], touched)
         total += touched * _rows_s(each, block[3], block[4], block[5])
+    return total
+
+
+@compiled
+def _step_s(of: Coefficients, layout: int, point: int, decode: float, prefill: float, sampled: float) -> Any:
+    """The sum of all terms of one step: `StepPlan.terms` has them apart. [s]"""
+    steps = of.steps[:, layout, point]
+    roofs, experts = of.roofs[:, :, layout, point], of.experts[:, :, layout, point]
+    total = _own_s(of.token_roofs, roofs, experts, steps, decode, prefill, sampled)
+    if of.draft_passes > 0:
+        first, steps = of.draft_token_roofs, of.draft_steps[:, layout, point]
+        roofs, experts = of.draft_roofs[:, :, layout, point], of.draft_experts[:, :, layout, point]
+        total += of.draft_passes * _own_s(first, roofs, experts, steps, decode, 0.0, decode)
+        total += _own_s(first, roofs, experts, steps, 0.0, prefill, 0.0)
     return total
 
 
@@ -163,11 +196,12 @@ def _loop(
     """Step, mixed and decode step, mixed share, prompt tokens of a mixed step, TTFT: as `Loop` has them."""
     loop = of.loop[:, layout, point]
     limit, uncached = loop[0], loop[1]
+    verified, yielded = of.steps[10, layout, point], of.steps[11, layout, point]
     if of.is_split:
         decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
         ttft_s = loop[8] + _queue_factor(utilization_share, sequences) * loop[7]
-        return decode_s, loop[6], decode_s, 0.0, limit, ttft_s
-    room = np.maximum(limit - sequences, 1.0)
+        return decode_s / yielded, loop[6], decode_s, 0.0, limit, ttft_s
+    room = np.maximum(limit - sequences * verified, 1.0)
     arriving = loop[2] * sequences
     prefill = _mixed_prefill_tokens(arriving, uncached, room)
     share = np.minimum(arriving / prefill, 1.0)
@@ -179,7 +213,8 @@ def _loop(
     step_s = share * mixed_s + (1.0 - share) * decode_s
     prompt_s = np.maximum(uncached / room, 1.0) * mixed_s
     waits = 1.0 + _queue_factor(utilization_share * share, sequences)
-    return step_s, mixed_s, decode_s, share, prefill, loop[5] + step_s / 2.0 + waits * prompt_s
+    ttft_s = loop[5] + step_s / 2.0 + waits * prompt_s
+    return step_s / yielded, mixed_s, decode_s, share, prefill, ttft_s
 
 
 @compiled

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from costsvc.engine.attention import CompressedAttention, FullAttention, LatentAttention
-from costsvc.engine.specs import Calibration, DenseFfn, Deployment, GpuSpec, ModelSpec, MoeFfn
+from costsvc.engine.specs import Calibration, DenseFfn, Deployment, Draft, GpuSpec, ModelSpec, MoeFfn
 from costsvc.errors import UnsupportedLayout
 
 LARGEST_SEARCHED_GPUS = 64
@@ -63,10 +63,11 @@ def possible_layouts(
         return found
     asked = _asked(base, wanted)
     refuse_impossible(model, asked)
+    unspoken = ", and speculation needs pp=1" if base.speculation else ""
     raise UnsupportedLayout(
         f"gpus={wanted.gpus} cannot be split as tp={wanted.tp or 'any'}, pp={wanted.pp or 'any'}, "
         f"dp={wanted.dp or 'any'}, ep={wanted.ep or 'any'} for {model.id}: gpus is tp x pp x dp, and ep divides "
-        f"tp x dp. Leave some of them out, or choose factors that agree.",
+        f"tp x dp{unspoken}. Leave some of them out, or choose factors that agree.",
         field="gpus",
     )
 
@@ -117,7 +118,22 @@ def _asked(base: Deployment, wanted: Wanted) -> Deployment:
     return replace(base, tp=tp, pp=pp, dp=dp, ep=wanted.ep or 1)
 
 
+def draft_layout(draft: Draft, deployment: Deployment) -> Deployment:
+    """How the proposing network lies on the ranks of its model: split like it, else whole on each rank."""
+    ranks = deployment.tp * deployment.dp
+    places = [(deployment.tp, 1), (deployment.tp, ranks), (1, 1), (1, deployment.dp)]
+    layouts = [
+        replace(deployment, tp=tp, ep=ep, weights=draft.weights, speculation=None) for tp, ep in places
+    ]
+    return next((one for one in layouts if _complaint(draft.model, one) is None), layouts[-1])
+
+
 def _complaint(model: ModelSpec, deployment: Deployment) -> str | None:
+    if deployment.speculation is not None and deployment.pp > 1:
+        return (
+            f"pp={deployment.pp} cuts {model.id} into stages, across which engines do not speculate. Choose pp=1, or "
+            f"speculation=off."
+        )
     if deployment.pp > model.layers:
         return f"pp={deployment.pp} is more stages than the {model.layers} layers of {model.id}. Lower pp."
     for group in model.groups:

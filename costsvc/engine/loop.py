@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import Array, Coefficients, loop_states, most_sequences
+from costsvc.engine.formulas import HOST_STEPS, Array, Coefficients, loop_states, most_sequences
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives
@@ -16,6 +16,7 @@ from costsvc.engine.step import Batch, StepPlan, filled, step_time
 class Loop:
     """The serving loop at a given concurrency. Arrays are (layouts, points).
 
+    `step_s` is the mean time of a step over the tokens that it yields to a sequence: time per output token.
     `mixed_share` of the steps carry `mixed_prefill` prompt tokens; the rest only decode. In disaggregated
     deployments none do, and `prefill_s` is the prefill pool's time for one prompt, transfer included.
     `prefill_step_s` is a mixed step without its decode tokens, `ttft_unloaded_s` the first token of one prompt
@@ -47,6 +48,8 @@ class LoopPlan:
     While each of B sequences makes its O tokens, B prompts of I tokens enter: whole where they come singly,
     several in a step where they come faster than steps, never more than the token budget of a step.
     Of the steps :math:`f = I B / (P O)` are mixed, and :math:`T = f T_{mix} + (1 - f) T_{dec}`.
+    Where a step yields E tokens to each sequence, a request takes O / E steps, and E times as many tokens
+    arrive in each.
     Where prefill has a pool of its own, of the same layout, its steps are full and the decode pool's have none.
     """
 
@@ -71,7 +74,7 @@ class LoopPlan:
         values: tuple[Floats, ...] = (
             limit,
             lengths.uncached,
-            lengths.uncached / lengths.output,
+            lengths.uncached / lengths.output * replica.tokens_per_step,
             lengths.per_prompt,
             lengths.resident,
             calibration.ttft_floor_s,
@@ -81,6 +84,12 @@ class LoopPlan:
         )
         shape = np.broadcast(*step.spanning, *values).shape
         roofs, experts, steps = step.arrays(shape)
+        passes, first = 0.0, 0
+        draft_roofs, draft_experts, draft_steps = roofs[:, :0], experts[:, :0], steps
+        if step.draft is not None:
+            passes, first = replica.verified_tokens - 1.0, step.draft.token_roofs
+            draft_roofs, draft_experts, draft_steps = step.draft.arrays(shape)
+            draft_steps[HOST_STEPS] = 0.0
         self._coefficients = Coefficients(
             token_roofs=step.token_roofs,
             roofs=roofs,
@@ -89,6 +98,11 @@ class LoopPlan:
             loop=filled([values], shape)[0],
             keeps_cache=replica.deployments[0].kv_cache,
             is_split=self._is_split,
+            draft_passes=passes,
+            draft_token_roofs=first,
+            draft_roofs=draft_roofs,
+            draft_experts=draft_experts,
+            draft_steps=draft_steps,
         )
 
     def at(self, sequences: Array) -> Loop:

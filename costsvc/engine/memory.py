@@ -153,12 +153,14 @@ def layer_cache_bytes(
 
 
 def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
-    """Cache of one sequence on one accelerator of the fullest stage. [B]"""
+    """Cache of one sequence on one accelerator of the fullest stage, a draft's own included. [B]"""
     total: Floats = 0.0
     rule = replica.calibration.window_rule
     for group in replica.attention_groups:
         held = layer_cache_bytes(group.attention, tokens, replica.tp, replica.kv.value_bytes, rule)
         total = total + group.cache_layers * held
+    if replica.draft is not None:
+        total = total + sequence_bytes(replica.draft, tokens)
     if not replica.deployments[0].kv_cache:
         return total / replica.stage_layers
     return total
@@ -196,7 +198,7 @@ def activation_bytes(replica: Replica) -> Column:
     calibration, model = replica.calibration, replica.model
     widths = [_widest_values(group, model, replica.tp) for group in model.groups]
     values = calibration.step_token_budget_tokens * (2.0 * model.hidden_size + np.max(widths, axis=0))
-    logits = calibration.sampled_rows * model.vocab_size * LOGIT_BYTES
+    logits = calibration.sampled_rows * replica.verified_tokens * model.vocab_size * LOGIT_BYTES
     return np.asarray(calibration.activation_ratio * (values * ACTIVATION_VALUE_BYTES + logits))
 
 
@@ -210,7 +212,7 @@ def sequences_that_fit(replica: Replica, budget: MemoryBudget, lengths: Lengths)
     available = np.maximum(budget.kv_bytes, 0.0)
     if replica.deployments[0].allocation == "contiguous":
         return replica.dp * available / sequence_bytes(replica, lengths.context_limit)
-    padding = calibration.block_tokens / 2
+    padding = calibration.block_tokens / 2 + (replica.verified_tokens - 1.0)
     if calibration.reserves_full_length:
         final = lengths.long_prompt + lengths.long_output + padding
         return replica.dp * available / sequence_bytes(replica, final)

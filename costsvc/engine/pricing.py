@@ -350,7 +350,7 @@ def _shapley_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tu
     """Decode's and prefill's accelerator-seconds of one request."""
     loop = state.loop
     prefill_step_s = (loop.prefill_step_s + loop.mixed_step_s - loop.decode_step_s) / 2
-    mixed_steps = loop.mixed_share * lengths.output
+    mixed_steps = loop.mixed_share * lengths.output / replica.tokens_per_step
     per_request = replica.gpus / state.sequences
     prefill = per_request * mixed_steps * prefill_step_s
     whole = per_request * loop.step_s * lengths.output

@@ -11,6 +11,7 @@ from costsvc.engine.loop import run_loop, ttft_unloaded_s
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState
+from costsvc.engine.speculation import deviation_tokens
 
 _LENGTHS: Final = 64
 _BISECTIONS: Final = 60
@@ -42,17 +43,26 @@ def ttft_quantiles_s(
     return tuple(_quantile(own_s, wait_s, busy, quantile) for quantile in quantiles)
 
 
-def tpot_quantiles_s(lengths: Lengths, state: SteadyState, quantiles: tuple[float, ...]) -> tuple[float, ...]:
+def tpot_quantiles_s(
+    replica: Replica, lengths: Lengths, state: SteadyState, quantiles: tuple[float, ...]
+) -> tuple[float, ...]:
     r"""Quantiles over requests of their mean time per output token. [s]
 
     Of a request's O steps a binomial number carries somebody's prompt and takes longer, so its mean is
-    about normal with deviation :math:`(T_{mix} - T_{dec}) \sqrt{f (1 - f) / O}`.
+    about normal with deviation :math:`(T_{mix} - T_{dec}) \sqrt{f (1 - f) / O}`. With steps that yield E
+    tokens on average, :math:`O / E` steps are as many as renewals of that mean and their own deviation
+    :math:`\sigma_E` need, which adds :math:`T / E \cdot \sigma_E / \sqrt{E O}`.
     """
     loop = state.loop
     share, output = _first(loop.mixed_share), max(_first(lengths.output), 1.0)
     apart_s = _first(loop.mixed_step_s) - _first(loop.decode_step_s) if share > 0 else 0.0
-    deviation_s = apart_s * float(np.sqrt(share * (1.0 - share) / output))
-    fastest_s = min(_first(loop.decode_step_s), _first(loop.step_s))
+    steps = output / replica.tokens_per_step
+    deviation_s = apart_s * float(np.sqrt(share * (1.0 - share) / steps)) / replica.tokens_per_step
+    fastest_s = min(_first(loop.decode_step_s) / replica.verified_tokens, _first(loop.step_s))
+    if replica.speculation is not None:
+        acceptance, tokens = replica.speculation.acceptance_share, replica.speculation.draft_tokens
+        spread = deviation_tokens(acceptance, tokens) / float(np.sqrt(replica.tokens_per_step * output))
+        deviation_s = float(np.hypot(deviation_s, _first(loop.step_s) * spread))
     normal = NormalDist(_first(loop.step_s), max(deviation_s, 1e-15))
     return tuple(max(normal.inv_cdf(quantile), fastest_s) for quantile in quantiles)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.engine.attention import Attention, SlidingAttention
+from costsvc.engine.layouts import draft_layout
 from costsvc.engine.parameters import (
     embedding_parameters,
     expert_parameters,
@@ -19,13 +20,16 @@ from costsvc.engine.parameters import (
 from costsvc.engine.specs import (
     Calibration,
     Deployment,
+    Draft,
     DtypeSpec,
     GpuSpec,
     LayerGroup,
     ModelSpec,
     MoeFfn,
+    Speculation,
     WindowRule,
 )
+from costsvc.engine.speculation import expected_tokens
 
 Column = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -62,7 +66,10 @@ class ExpertGroup:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """Layouts of one model on one accelerator. Columns are (layouts, 1), per accelerator where split."""
+    """Layouts of one model on one accelerator. Columns are (layouts, 1), per accelerator where split.
+
+    `weight_bytes` counts those of `draft`, the network that proposes tokens, where there is one.
+    """
 
     model: ModelSpec
     gpu: GpuSpec
@@ -81,8 +88,26 @@ class Replica:
     weight_bytes: Column
     attention_groups: tuple[AttentionGroup, ...]
     expert_groups: tuple[ExpertGroup, ...]
+    draft: "Replica | None" = None
     memo: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was computed from this replica alone, by what computes it: see `once_per_replica`."""
+
+    @property
+    def speculation(self) -> Speculation | None:
+        """How tokens are proposed; all layouts share it."""
+        return self.deployments[0].speculation
+
+    @property
+    def verified_tokens(self) -> float:
+        """Tokens of each sequence that one step computes: the next, and the proposed ones. [token]"""
+        return 1.0 if self.speculation is None else 1.0 + self.speculation.draft_tokens
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Mean tokens that one step yields to each sequence. [token]"""
+        if self.speculation is None:
+            return 1.0
+        return expected_tokens(self.speculation.acceptance_share, self.speculation.draft_tokens)
 
     @property
     def gpus(self) -> Column:
@@ -110,6 +135,7 @@ class Replica:
                 deployments=tuple(self.deployments[place] for place in here),
                 attention_groups=tuple(group.some(here) for group in self.attention_groups),
                 expert_groups=tuple(group.some(here) for group in self.expert_groups),
+                draft=None if self.draft is None else self.draft.some(here),
             )
         found: Replica = self.memo[key]
         return found
@@ -173,6 +199,10 @@ def compile_replica(
     attention = slow @ heads / tp[:, 0]
     attention += (slow * kv_share) @ np.asarray([c.attention_kv for c in counted], dtype=np.float64)
     attention += slow @ np.asarray([c.attention_whole for c in counted], dtype=np.float64)
+    speculation = deployments[0].speculation
+    drafting = None if speculation is None else speculation.draft
+    draft = None if drafting is None else _compile_draft(gpu, drafting, deployments)
+    held_bytes = weight_bytes(model, deployments, cuts)
     return Replica(
         model=model,
         gpu=gpu,
@@ -188,7 +218,7 @@ def compile_replica(
         ffn_parameters=slow @ column([c.ffn for c in counted]) / tp,
         router_parameters=slow @ column([c.router for c in counted]),
         head_parameters=embedding_parameters(model) / tp,
-        weight_bytes=weight_bytes(model, deployments, cuts),
+        weight_bytes=held_bytes if draft is None else held_bytes + draft.weight_bytes,
         attention_groups=tuple(
             AttentionGroup(group.attention, slow[:, [i]], full[:, [i]], shares[i])
             for i, group in enumerate(model.groups)
@@ -199,6 +229,26 @@ def compile_replica(
             for i, group in enumerate(model.groups)
             if isinstance(group.ffn, MoeFfn)
         ),
+        draft=draft,
+    )
+
+
+def _compile_draft(gpu: GpuSpec, draft: Draft, deployments: Sequence[Deployment]) -> Replica:
+    """The proposing network on the ranks of each layout.
+
+    A module that shares the model's tables adds no weights for them, and its `extra_parameters` are the
+    projection of the hidden state and the token vector together, which every token passes.
+    """
+    replica = compile_replica(
+        draft.model, gpu, draft.calibration, [draft_layout(draft, deployment) for deployment in deployments]
+    )
+    if not draft.shares_tables:
+        return replica
+    tables = embedding_parameters(draft.model) / replica.tp * draft.weights.embedding.value_bytes
+    return replace(
+        replica,
+        weight_bytes=replica.weight_bytes - tables,
+        ffn_parameters=replica.ffn_parameters + draft.model.extra_parameters / replica.tp,
     )
 
 

@@ -47,12 +47,16 @@ def prefill_work(replica: Replica, lengths: Lengths) -> StepWork:
 
 
 def _work(replica: Replica, batch: Batch) -> StepWork:
-    """All stages of one accelerator's share: a stage's work takes its stage's part of the step."""
+    """All stages of one accelerator's share: a stage's work takes its stage's part of the step.
+
+    Where tokens are proposed it is the verifying pass, without the draft's own.
+    """
     ranks = replica.dp * replica.pp
-    tokens = (batch.decode + batch.prefill) / ranks
+    tokens = (batch.decode * replica.verified_tokens + batch.prefill) / ranks
+    sampled = batch.sampled + batch.decode * (replica.verified_tokens - 1.0)
     plan = replica.deployments[0].weights
     dense = replica.attention_parameters + replica.ffn_parameters
-    flops = FLOP_PER_PARAMETER * (tokens * dense + batch.sampled / ranks * replica.head_parameters)
+    flops = FLOP_PER_PARAMETER * (tokens * dense + sampled / ranks * replica.head_parameters)
     moved = replica.attention_parameters * plan.attention.value_bytes
     moved = moved + replica.ffn_parameters * plan.ffn.value_bytes
     moved = moved + replica.head_parameters * plan.embedding.value_bytes
@@ -63,7 +67,8 @@ def _work(replica: Replica, batch: Batch) -> StepWork:
         flops = flops + FLOP_PER_PARAMETER * visits * own
         moved = moved + touched * own * plan.experts.value_bytes
     attention_flops, attention_bytes = _attention(replica, batch)
-    step_s = np.asarray(step_time(replica, batch).total_s) / replica.pp
+    time = step_time(replica, batch)
+    step_s = np.asarray(time.total_s - time.draft_s) / replica.pp
     return StepWork(
         flops_per_s=_first((flops + attention_flops) / step_s),
         moved_bytes=_first(moved + attention_bytes),
@@ -80,7 +85,10 @@ def _attention(replica: Replica, batch: Batch) -> tuple[Floats, Floats]:
         attention, layers = group.attention, group.stage_layers
         seen = decode_visible_tokens(attention, batch.decode_first, batch.decode_last)
         context = (batch.decode_first + batch.decode_last) / 2
-        flops = flops + layers * decode * attention.decode_flops(seen, context) / replica.tp
+        flops = (
+            flops
+            + layers * decode * replica.verified_tokens * attention.decode_flops(seen, context) / replica.tp
+        )
         read = attention.read_values(seen, context) * group.kv_share * replica.kv.value_bytes
         moved = moved + layers * decode * read
         seen = mean_visible_tokens(attention, batch.prefill_first, batch.prefill_last)

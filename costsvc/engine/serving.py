@@ -146,7 +146,8 @@ def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget)
         "max_num_seqs": replica.calibration.max_sequences * replica.dp,
     }
     if replica.deployments[0].mode == "colocated" and replica.deployments[0].kv_cache:
-        tokens = lengths.output / (lengths.uncached + lengths.output)
+        verified = lengths.output * replica.verified_tokens
+        tokens = lengths.output / (lengths.uncached * replica.tokens_per_step + verified)
         limits["step_tokens"] = step_token_limit(replica) * tokens
     return {name: np.asarray(limit, dtype=np.float64) for name, limit in limits.items()}
 

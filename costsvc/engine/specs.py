@@ -14,6 +14,7 @@ Allocation: TypeAlias = Literal["paged", "contiguous"]
 MemoryRule: TypeAlias = Literal["of-total", "of-free", "static"]
 WindowRule: TypeAlias = Literal["window", "grouped", "full"]
 Attribution: TypeAlias = Literal["marginal", "step", "pools"]
+Proposer: TypeAlias = Literal["draft-model", "mtp", "ngram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,51 @@ class GpuSpec:
         return next((rate for rate in dtype.arithmetic if rate in self.dense_flops_per_s), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draft:
+    """The network that proposes tokens: a smaller model, or a multi-token-prediction module of the model.
+
+    `shares_tables`: it uses the embedding and the head of the model that it drafts for. Two are equal where
+    they are of the very same model and judgements, so that layouts can be kept by it.
+    """
+
+    model: ModelSpec
+    weights: WeightPlan
+    calibration: "Calibration"
+    shares_tables: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Draft)
+            and other.model is self.model
+            and other.calibration is self.calibration
+            and (other.weights, other.shares_tables) == (self.weights, self.shares_tables)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.model), id(self.calibration), self.weights.id, self.shares_tables))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Speculative decoding: `draft_tokens` are proposed and verified in one step.
+
+    Parameters
+    ----------
+    draft_tokens : int
+        Proposed at once. [token]
+    acceptance_share : float
+        Probability that a proposed token is accepted where all before it were. [1]
+    draft : Draft or None
+        None where proposals are looked up in the text.
+    """
+
+    proposer: Proposer
+    draft_tokens: int
+    acceptance_share: float
+    draft: Draft | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """How one replica is laid out.
@@ -171,6 +217,7 @@ class Deployment:
     mode: Mode = "colocated"
     allocation: Allocation = "paged"
     kv_cache: bool = True
+    speculation: Speculation | None = None
 
     @property
     def gpus(self) -> int:

@@ -47,13 +47,19 @@ class StepTime:
     head_s: Floats
     layer_overhead_s: Floats
     host_overhead_s: Floats
+    draft_s: Floats = 0.0
+
+    @property
+    def accelerator_s(self) -> Floats:
+        """All terms of the model itself but the host's. [s]"""
+        dense = self.projections_s + self.ffn_s + self.experts_s + self.head_s
+        attention = self.decode_attention_s + self.prefill_attention_s
+        return dense + attention + self.communication_s + self.layer_overhead_s
 
     @property
     def total_s(self) -> Floats:
         """All terms. [s]"""
-        dense = self.projections_s + self.ffn_s + self.experts_s + self.head_s
-        attention = self.decode_attention_s + self.prefill_attention_s
-        return dense + attention + self.communication_s + self.layer_overhead_s + self.host_overhead_s
+        return self.accelerator_s + self.host_overhead_s + self.draft_s
 
 
 def step_time(replica: Replica, batch: Batch) -> StepTime:
@@ -68,6 +74,9 @@ class StepPlan:
     passed, so the iteration takes `pp` times the slowest stage, and a bubble more. With attention
     data-parallelism each rank has its share of the sequences, and experts see the tokens of all.
     `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
+
+    Where tokens are proposed, each sequence brings them along to be verified: its cache is read once for all.
+    `draft` passes once a token, launched without the host in between, and prefills the same prompts.
 
     Parameters
     ----------
@@ -85,6 +94,7 @@ class StepPlan:
             prefill.append(_prefill_layer(replica, group, contexts).times(layers))
         self._decode = decode
         self._prefill = prefill
+        self.draft = None if replica.draft is None else StepPlan(replica.draft, contexts)
 
     def terms(self, decode: Floats, prefill: Floats, sampled: Floats) -> StepTime:
         """Each term of an iteration with so many tokens in the whole replica.
@@ -95,7 +105,8 @@ class StepPlan:
             Decode and prompt tokens, and those that pass the head. [token]
         """
         of = self._of
-        tokens, rows = (decode + prefill) * of.rank_share, prefill * of.rank_share
+        proposed = decode * (of.verified_tokens - 1.0)
+        tokens, rows = (decode + proposed + prefill) * of.rank_share, prefill * of.rank_share
         attention: Floats = 0.0
         for roof in self._prefill:
             attention = attention + roof.seconds(rows)
@@ -106,10 +117,17 @@ class StepPlan:
             decode_attention_s=self._decode.seconds(decode * of.rank_share),
             prefill_attention_s=attention,
             communication_s=of.communication.seconds(tokens),
-            head_s=of.head.seconds(sampled * of.rank_share),
+            head_s=of.head.seconds((sampled + proposed) * of.rank_share),
             layer_overhead_s=np.where(tokens > 0, of.layer_overhead_s, 0.0),
             host_overhead_s=of.host_s(decode, sampled),
+            draft_s=self._draft_s(decode, prefill),
         )
+
+    def _draft_s(self, decode: Floats, prefill: Floats) -> Floats:
+        if self.draft is None:
+            return 0.0
+        passes_s = (self._of.verified_tokens - 1.0) * self.draft.terms(decode, 0.0, decode).accelerator_s
+        return passes_s + self.draft.terms(0.0, prefill, 0.0).accelerator_s
 
     @property
     def token_roofs(self) -> int:
@@ -174,6 +192,8 @@ class _OfReplica:
     step_overhead_s: Floats
     sampled_s: Floats
     prompt_s: Floats
+    verified_tokens: float
+    yielded_tokens: float
 
     @property
     def roofs(self) -> list[Roof]:
@@ -194,11 +214,13 @@ class _OfReplica:
             (self.communication.once_s, self.communication.unit_s),
         )
         overheads = self.layer_overhead_s, self.step_overhead_s, self.sampled_s, self.prompt_s
-        return self.rank_share, self.dp, *attention, *exchange, *overheads
+        proposed = self.verified_tokens, self.yielded_tokens
+        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed
 
     def host_s(self, decode: Floats, sampled: Floats) -> Floats:
         """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
-        return self.step_overhead_s + self.sampled_s * sampled + self.prompt_s * (sampled - decode)
+        yielded = sampled + decode * (self.yielded_tokens - 1.0)
+        return self.step_overhead_s + self.sampled_s * yielded + self.prompt_s * (sampled - decode)
 
 
 @once_per_replica
@@ -225,6 +247,8 @@ def _of_replica(replica: Replica) -> _OfReplica:
         step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
         sampled_s=host * calibration.token_overhead_s,
         prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,
+        verified_tokens=replica.verified_tokens,
+        yielded_tokens=replica.tokens_per_step,
     )
 
 
@@ -242,9 +266,9 @@ def _decode_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> L
     visible = decode_visible_tokens(group.attention, contexts.decode_first, contexts.decode_last)
     context = (contexts.decode_first + contexts.decode_last) / 2
     values = group.attention.read_values(visible, context) * group.kv_share
-    state = 2.0 * group.attention.state_bytes() / replica.tp
+    state = (1.0 + replica.verified_tokens) * group.attention.state_bytes() / replica.tp
     read_bytes = values * replica.kv.value_bytes + state
-    flops = group.attention.decode_flops(visible, context) / replica.tp
+    flops = replica.verified_tokens * group.attention.decode_flops(visible, context) / replica.tp
     return operators.attention_decode(read_bytes, flops, replica.gpu, replica.calibration, replica.kv)
 
 

@@ -41,6 +41,7 @@ def extrapolations(
     context_tokens: float,
     gpus: int,
     cached_tokens: float,
+    speculates: bool = False,
 ) -> tuple[str, ...]:
     """In which respects a quote lies outside the measured region; empty where it lies inside.
 
@@ -64,4 +65,6 @@ def extrapolations(
         )
     if cached_tokens > 0:
         reasons.append("cached input; the bands were measured without prefix hits")
+    if speculates:
+        reasons.append("speculative decoding; no measured point states it")
     return tuple(reasons)

@@ -29,6 +29,7 @@ CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
     "precision": ("weights", "kv"),
     "accelerator": ("gpu",),
     "deployment": ("gpus", "tp", "pp", "ep", "dp", "mode", "allocation", "kv_cache", "stack"),
+    "speculation": ("speculation", "draft_model", "draft_tokens", "acceptance_rate"),
     "latency objective": ("slo", "tpot_ms", "ttft_ms"),
 }
 REST: Final = "engine version, calibration and catalog facts"

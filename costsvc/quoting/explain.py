@@ -23,6 +23,7 @@ STEP_FORMULAS = {
     "head_s": "the matrix product of sampled tokens with the head",
     "layer_overhead_s": "layers x launch overhead",
     "host_overhead_s": "per step + per sampled token + per prompt",
+    "draft_s": "draft tokens x one pass of the draft, and its prefill of the same prompts",
 }
 
 
@@ -57,6 +58,7 @@ def trace_of(scenario: Scenario, choice: Choice, bill: Bill) -> list[Plain]:
         _memory_terms(scenario, choice),
         _concurrency_terms(choice),
         _step_terms(choice),
+        _speculation_terms(scenario, choice),
         _loop_terms(choice),
         _money_terms(scenario, choice, bill),
     )
@@ -142,6 +144,8 @@ def _concurrency_terms(choice: Choice) -> Iterator[Term]:
         "max_num_seqs": "scheduler's limit x dp",
         "step_tokens": "token budget of a step x O / (I + O) x dp x pp",
     }
+    if choice.deployment.speculation is not None:
+        formulas["step_tokens"] = "token budget of a step x O / (I tokens_per_step + O (k + 1)) x dp x pp"
     state = choice.state
     for name, limit in state.limits.items():
         yield _term(
@@ -160,8 +164,9 @@ def _concurrency_terms(choice: Choice) -> Iterator[Term]:
 
 def _step_terms(choice: Choice) -> Iterator[Term]:
     decode, mixed = breakdown(choice.replica, choice.lengths, choice.state)
+    parts = [part for part in fields(StepTime) if part.name != "draft_s" or choice.replica.draft is not None]
     for kind, step in (("decode_step", decode), ("mixed_step", mixed)):
-        for part in fields(StepTime):
+        for part in parts:
             yield _term(
                 f"{kind}.{part.name}",
                 getattr(step, part.name),
@@ -173,13 +178,44 @@ def _step_terms(choice: Choice) -> Iterator[Term]:
         yield _term(f"{kind}_s", step.total_s, "s", "sum of its terms", f"{kind}.*", "engine.step")
 
 
+def _speculation_terms(scenario: Scenario, choice: Choice) -> Iterator[Term]:
+    speculation, draft = scenario.base.speculation, choice.replica.draft
+    if speculation is None:
+        return
+    source = "assumptions" if scenario.request.acceptance_rate is None else "request"
+    share = speculation.acceptance_share
+    yield _term("acceptance_share", share, "1", "of tokens whose predecessors were accepted", "", source)
+    yield _term(
+        "tokens_per_step",
+        choice.replica.tokens_per_step,
+        "token",
+        "(1 - a^(k+1)) / (1 - a), k draft tokens (Leviathan et al. 2023); a step verifies k + 1 tokens of each",
+        "acceptance_share draft_tokens",
+        "engine.speculation",
+    )
+    if draft is None:
+        return
+    width = ("B per GPU", f"of {draft.model.id}, inside weight_bytes and kv_sequence_bytes")
+    context = scenario.traffic.context_limit_tokens
+    yield _term("draft_weight_bytes", draft.weight_bytes, *width, "shapes tp", f"model {draft.model.id}")
+    yield _term(
+        "draft_kv_sequence_bytes",
+        sequence_bytes(draft, context),
+        *width,
+        "shapes tp",
+        f"model {draft.model.id}",
+    )
+
+
 def _loop_terms(choice: Choice) -> Iterator[Term]:
     loop, state = choice.state.loop, choice.state
+    proposed = choice.deployment.speculation is not None
+    per_token, inputs = (", / tokens_per_step", " tokens_per_step") if proposed else ("", "")
     yield _term(
         "mixed_share",
         loop.mixed_share,
         "1",
-        "I B / (P O): steps that carry prompt tokens",
+        f"I B / (P O){' x tokens_per_step' if proposed else ''}: steps that carry prompt tokens",
         "sequences",
         "engine.serving",
     )
@@ -187,8 +223,8 @@ def _loop_terms(choice: Choice) -> Iterator[Term]:
         "step_s",
         loop.step_s,
         "s",
-        "mixed_share x mixed_step_s + (1 - mixed_share) x decode_step_s",
-        "mixed_share mixed_step_s decode_step_s",
+        "mixed_share x mixed_step_s + (1 - mixed_share) x decode_step_s" + per_token,
+        "mixed_share mixed_step_s decode_step_s" + inputs,
         "engine.serving",
     )
     yield _term(

@@ -79,6 +79,17 @@ class QuoteRequest(BaseModel):
     kv_cache: bool = Field(
         True, description="off: every step recomputes the whole prefix (a counterfactual)."
     )
+    speculation: Literal["off", "draft-model", "mtp", "ngram"] = Field(
+        "off", description="What proposes tokens that a step verifies: a smaller model, MTP layers, the text."
+    )
+    draft_model: Text | None = Field(None, description="Model that drafts, where speculation=draft-model.")
+    draft_tokens: Annotated[int, Field(ge=1, le=32)] | None = Field(
+        None, description="Tokens proposed at once; absent: an assumption. [token]"
+    )
+    acceptance_rate: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        None,
+        description="Share of proposed tokens accepted, each after those before it; absent: an assumption. [1]",
+    )
     profile: Profile | None = Field(
         None,
         description="Traffic in place of ctx and output: an id of /profiles, or (POST only) in full.",
@@ -224,6 +235,23 @@ class QuoteRequest(BaseModel):
             (
                 not self.kv_cache and bool(self.hit_rate or self.prefix_tokens or self.turns),
                 "kv_cache=off keeps nothing, so no prefix can be found in it; drop the prefix parameters",
+            ),
+            (
+                self.speculation == "draft-model" and self.draft_model is None,
+                "draft_model is missing: speculation=draft-model needs the smaller model that proposes tokens",
+            ),
+            (
+                self.speculation != "draft-model" and self.draft_model is not None,
+                f"draft_model needs speculation=draft-model, but speculation is {self.speculation}",
+            ),
+            (
+                self.speculation == "off" and (self.draft_tokens or self.acceptance_rate) is not None,
+                "speculation is off, so draft_tokens and acceptance_rate mean nothing; say what proposes tokens: "
+                "draft-model, mtp or ngram",
+            ),
+            (
+                self.speculation != "off" and not self.kv_cache,
+                "speculation needs the cache: with kv_cache=off each step recomputes the whole prefix",
             ),
             (
                 bool(self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu)

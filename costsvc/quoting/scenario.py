@@ -10,6 +10,7 @@ from costsvc.engine.layouts import Wanted
 from costsvc.engine.operators import is_weight_only
 from costsvc.engine.sharing import SharingProfile
 from costsvc.engine.specs import (
+    Calibration,
     Deployment,
     DtypeSpec,
     GpuSpec,
@@ -23,6 +24,7 @@ from costsvc.engine.units import MS_PER_S
 from costsvc.errors import ContextTooLong, UnsupportedLayout
 from costsvc.quoting.load import Load, load_of
 from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.speculation import acceptance_warnings, speculation_of
 
 DEFAULT_STACK = "generic"
 SIXTEEN_BIT = ("bf16", "fp16")
@@ -84,6 +86,13 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     assumed = _Assumed(catalog)
     load = load_of(catalog, request, assumed.value)
     _refuse_long_context(model, load.traffic)
+
+    def calibrated(spec: ModelSpec, plan: WeightPlan) -> Calibration:
+        """The judgements for another network on the same cards."""
+        refuse_without_kernel(gpu, stack, plan)
+        refuse_without_judgement(catalog, plan, kv)
+        return catalog.judgements.calibration(gpu.spec, stack, architecture_of(spec), plan, kv).calibration
+
     objectives, asked = _objectives(request, assumed)
     utilization = request.utilization or assumed.value("utilization_share")
     return Scenario(
@@ -109,10 +118,13 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
             mode=request.mode,
             allocation=request.allocation,
             kv_cache=request.kv_cache,
+            speculation=speculation_of(
+                catalog, request, model, weights, load.traffic, assumed.value, calibrated
+            ),
         ),
         wanted=Wanted(gpus=request.gpus, tp=request.tp, pp=request.pp, ep=request.ep, dp=request.dp),
         assumptions=tuple(assumed.used.values()),
-        warnings=tuple(_warnings(model, gpu, weights)),
+        warnings=(*_warnings(model, gpu, weights), *acceptance_warnings(request)),
     )
 
 

@@ -254,7 +254,7 @@ def test_the_workbook_of_one_quote_computes_its_prices(quick: Client) -> None:
     assert {shown.cell(row, 6).value for row in range(5, 30)} <= {True, None}
 
 
-@pytest.mark.parametrize("more", ["&attribution=step", "&kv_cache=off&slo=batch"])
+@pytest.mark.parametrize("more", ["&attribution=step", "&kv_cache=off&slo=batch", "&speculation=ngram"])
 def test_a_quote_without_a_marginal_attribution_is_a_row_in_its_workbook(quick: Client, more: str) -> None:
     head, row = cells(quick.get(f"/quote.xlsx?model=llama-3-70b&gpu=h100&ctx=512{more}").content)
     assert dict(zip(map(str, head), row, strict=True))["model"] == "llama-3-70b"

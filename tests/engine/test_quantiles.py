@@ -51,7 +51,7 @@ def test_lengths_that_spread_make_the_tail_longer(running: Evaluated) -> None:
 
 def test_half_of_the_requests_are_as_fast_as_the_mean_and_few_much_slower(running: Evaluated) -> None:
     choice = running.choice
-    median, tail = tpot_quantiles_s(choice.lengths, choice.state, (0.5, 0.95))
+    median, tail = tpot_quantiles_s(choice.replica, choice.lengths, choice.state, (0.5, 0.95))
     assert median == pytest.approx(float(choice.state.loop.step_s[0, 0]))
     assert median < tail < float(choice.state.loop.mixed_step_s[0, 0])
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from statistics import median
 
-from costsvc.db.entries import ApiPrice, Judgement
+from costsvc.db.entries import ApiPrice, GpuEntry, Judgement, ModelEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand, MeasuredRegion, extrapolations
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
@@ -64,6 +64,7 @@ def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) ->
         context_tokens=scenario.traffic.context_limit_tokens,
         gpus=choice.deployment.gpus,
         cached_tokens=number_exact(choice.lengths.cached),
+        speculates=choice.deployment.speculation is not None,
     )
     return {
         "low_ratio": number(band.low_ratio),
@@ -85,7 +86,10 @@ def assumptions_section(scenario: Scenario) -> list[Plain]:
 def sources_section(catalog: Catalog, scenario: Scenario, price: GpuPrice) -> list[Plain]:
     """Where the facts were read: each source once, with what it covers here."""
     covers: dict[str, list[str]] = {}
-    for prefix, entry in (("model", scenario.model), ("gpu", scenario.gpu)):
+    entries: list[tuple[str, ModelEntry | GpuEntry]] = [("model", scenario.model), ("gpu", scenario.gpu)]
+    if scenario.request.draft_model is not None:
+        entries.append(("draft_model", catalog.model(scenario.request.draft_model)))
+    for prefix, entry in entries:
         for fact in entry.fact_sources:
             covers.setdefault(fact.source_id, []).append(f"{prefix}.{fact.field}")
     for judgement in (*scenario.assumptions, *scenario.resolved.used):

@@ -1,7 +1,7 @@
 """What runs: request as understood, deployment, concurrency, memory, latency, throughput."""
 
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
-from costsvc.engine.serving import BOUNDS
+from costsvc.engine.serving import BOUNDS, breakdown
 from costsvc.engine.units import MS_PER_S
 from costsvc.quoting.answer.plain import Section, number, number_exact, whole
 from costsvc.quoting.choice import Choice
@@ -26,6 +26,7 @@ def request_section(scenario: Scenario, choice: Choice) -> Section:
         "mode": request.mode,
         "allocation": request.allocation,
         "kv_cache": "on" if request.kv_cache else "off",
+        "speculation": request.speculation,
         "slo": request.slo,
         "tpot_ms": None if objectives.tpot_s is None else number(objectives.tpot_s * MS_PER_S),
         "ttft_ms": None if objectives.ttft_s is None else number(objectives.ttft_s * MS_PER_S),
@@ -39,6 +40,11 @@ def request_section(scenario: Scenario, choice: Choice) -> Section:
         "attribution": request.attribution,
         "as_of": scenario.as_of.isoformat(),
     }
+    speculation = scenario.base.speculation
+    if speculation is not None:
+        understood["draft_model"] = _draft_id(choice)
+        understood["draft_tokens"] = speculation.draft_tokens
+        understood["acceptance_rate"] = number(speculation.acceptance_share)
     if scenario.sharing is not None:
         understood["prefix_tokens"] = number(scenario.sharing.system_tokens)
         understood["prefix_share"] = number(scenario.sharing.system_share)
@@ -69,9 +75,34 @@ def deployment_section(scenario: Scenario, choice: Choice) -> Section:
         "kv_cache": "on" if layout.kv_cache else "off",
         "chosen": f"cheapest of {choice.feasible} feasible among {choice.considered} possible layouts",
     }
+    if layout.speculation is not None:
+        section["speculation"] = _speculation_section(choice)
     if layout.mode == "disaggregated":
         section["prefill_replicas_per_decode_replica"] = number(choice.state.prefill_replicas)
     return section
+
+
+def _speculation_section(choice: Choice) -> Section:
+    """Who proposes, what a step yields and takes for it, and what the draft holds on each GPU."""
+    replica, speculation = choice.replica, choice.deployment.speculation
+    assert speculation is not None  # noqa: S101 - the caller asks only where tokens are proposed
+    decode, _ = breakdown(replica, choice.lengths, choice.state)
+    draft, resident = replica.draft, choice.lengths.resident
+    return {
+        "proposer": speculation.proposer,
+        "draft_model": _draft_id(choice),
+        "draft_tokens": speculation.draft_tokens,
+        "acceptance_rate": number(speculation.acceptance_share),
+        "tokens_per_step": number(replica.tokens_per_step),
+        "draft_step_share": number(decode.draft_s / decode.total_s),
+        "draft_tp": 0 if draft is None else int(number_exact(draft.tp)),
+        "draft_weights_bytes": 0 if draft is None else whole(draft.weight_bytes),
+        "draft_kv_resident_sequence_bytes": 0 if draft is None else whole(sequence_bytes(draft, resident)),
+    }
+
+
+def _draft_id(choice: Choice) -> str | None:
+    return None if choice.replica.draft is None else choice.replica.draft.model.id
 
 
 def concurrency_section(choice: Choice) -> Section:

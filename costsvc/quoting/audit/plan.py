@@ -93,6 +93,12 @@ def _refuse(scenario: Scenario, choice: Choice) -> None:
             "kv_cache=off is a counterfactual without a workbook of live formulas. Ask for .csv.",
             field="kv_cache",
         )
+    if choice.deployment.speculation is not None:
+        raise InvalidRequest(
+            "Speculative decoding has no workbook of live formulas: the draft's step is a second engine. Ask for .csv, "
+            "or trace=1 for every intermediate.",
+            field="speculation",
+        )
 
 
 def _attribution(

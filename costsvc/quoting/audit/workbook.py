@@ -36,7 +36,7 @@ def quote_workbook(catalog: Catalog, request: QuoteRequest, today: date) -> byte
     CostsvcError
         There is no such quote.
     """
-    if request.attribution == "marginal" and request.kv_cache:
+    if request.attribution == "marginal" and request.kv_cache and request.speculation == "off":
         return audit_workbook(catalog, request, today)
     return to_xlsx(quote_table([quote_row(make_quote(catalog, request, today))]))
 

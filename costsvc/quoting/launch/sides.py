@@ -53,7 +53,7 @@ def latency_section(running: Evaluated) -> Section:
     """Medians and 95th percentiles, and how they come about."""
     choice, share = running.choice, running.scenario.utilization_share
     ttft = ttft_quantiles_s(choice.replica, choice.lengths, choice.state, share, QUANTILES)
-    tpot = tpot_quantiles_s(choice.lengths, choice.state, QUANTILES)
+    tpot = tpot_quantiles_s(choice.replica, choice.lengths, choice.state, QUANTILES)
     return {
         "ttft_ms": number(choice.state.loop.ttft_s * MS_PER_S),
         "ttft_ms_p50": number(ttft[0] * MS_PER_S),
