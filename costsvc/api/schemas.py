@@ -169,7 +169,7 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     ),
     "LaunchCheck": (
         "A verdict, and what it rests on.",
-        _compared({"verdict": _VERDICT, "levers": _OBJECTS, "left_out": {"type": "object"}}),
+        _compared({"verdict": _VERDICT, "levers": _OBJECTS}),
     ),
     "Models": ("Models.", _list_of(ModelRow)),
     "Model": ("A model, its shapes and its sources.", _row(ModelDetail)),

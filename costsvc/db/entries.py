@@ -105,9 +105,16 @@ class Offer:
     notes: str | None = None
 
 
+TIER_MARK = " (above "
+"""Begins what is put behind a seller's model id where the price is of long prompts only."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPrice:
-    """A published price of tokens, as observed on a day. A missing price is None, never zero."""
+    """A published price of tokens, as observed on a day. A missing price is None, never zero.
+
+    A seller whose long prompts are dearer has one for each tier, with the context at which it ends.
+    """
 
     provider: str
     provider_model_id: str
@@ -119,6 +126,11 @@ class ApiPrice:
     output_usd_per_mtok: Decimal | None = None
     context_limit_tokens: int | None = None
     notes: str | None = None
+
+    @property
+    def sold_as(self) -> tuple[str, str]:
+        """Seller and model, whatever the tier."""
+        return self.provider, self.provider_model_id.partition(TIER_MARK)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, date
 from decimal import Decimal
+from math import inf
 from statistics import median
 
 from costsvc.db.entries import ApiPrice, DatedPrice, Market, Offer
@@ -134,6 +135,19 @@ def api_prices_on(prices: Iterable[ApiPrice], as_of: date) -> tuple[ApiPrice, ..
         if key not in newest or newest[key][0] < price.observed:
             newest[key] = (price.observed, price)
     return tuple(price for _, (_, price) in sorted(newest.items()))
+
+
+def of_one_tier(prices: Iterable[ApiPrice], context_tokens: float) -> tuple[ApiPrice, ...]:
+    """Of each seller's tiers the one that a context falls in; the last where none reaches it."""
+    tiers: dict[tuple[str, str], list[ApiPrice]] = {}
+    for price in prices:
+        tiers.setdefault(price.sold_as, []).append(price)
+    return tuple(_tier_at(found, context_tokens) for found in tiers.values())
+
+
+def _tier_at(tiers: list[ApiPrice], context_tokens: float) -> ApiPrice:
+    rising = sorted(tiers, key=lambda price: price.context_limit_tokens or inf)
+    return next((one for one in rising if (one.context_limit_tokens or inf) >= context_tokens), rising[-1])
 
 
 def twelve_months_before(day: date) -> date:

@@ -89,8 +89,9 @@ class PrefixState:
         return float(held_tokens(self.sharing, kept_s, self.requests_per_s, self.residence_s))
 
     def retention_of(self, held: float) -> float:
-        """How long blocks stay where so many tokens are held. [s]"""
-        return _time_of(self.sharing, held, self.requests_per_s, self.residence_s)
+        """How long blocks stay where there is room for so many tokens. [s]"""
+        stays_s = _time_of(self.sharing, held, self.requests_per_s, self.residence_s)
+        return min(stays_s, self.sharing.retention_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,10 @@ def meet(
     *,
     tiers: tuple[Tier, ...] = (),
 ) -> Meeting:
-    """How long blocks stay: a wide range of times first, then a narrow one around the crossing."""
+    """How long blocks stay: a wide range of times first, then a narrow one around the crossing.
+
+    Where the profile keeps nothing longer than some time and all of that fits, they stay that time.
+    """
     state = solve(replica, lengths, objectives, utilization_share)
     rate = _rate(replica, state, utilization_share)
     residence_s = _residence_s(lengths, state, utilization_share)
@@ -146,6 +150,7 @@ def meet(
         return first_s, last_s, Meeting(between_s, *here)
 
     wide_s = np.append(0.0, np.geomspace(SHORTEST_TIME_S, LONGEST_TIME_S, COARSE_POINTS))
+    wide_s = np.minimum(wide_s, sharing.retention_s)
     first_s, last_s, near = crossing(np.tile(wide_s, (len(places), 1)), rate, residence_s)
     narrow_s = first_s + np.linspace(0.0, 1.0, FINE_POINTS) * (last_s - first_s)
     return crossing(narrow_s, near.requests_per_s, near.residence_s)[2]

@@ -50,6 +50,8 @@ class SharingProfile:
         Other system prompts: tokens, and the share of requests that begin with each. [token], [1]
     steps, step_pause_s : float
         Requests in a turn of an agent, and the mean pause while its tool runs, exponential. [requests], [s]
+    retention_s : float
+        Longest that anything is kept unused; infinite where only room decides. [s]
     """
 
     system_tokens: float
@@ -60,6 +62,7 @@ class SharingProfile:
     documents: Documents | None = None
     steps: float = 1.0
     step_pause_s: float = 1.0
+    retention_s: float = np.inf
 
     @property
     def calls(self) -> float:
@@ -95,6 +98,7 @@ class Sharing:
     pause_shares: Array
     history_tokens: float
     call_tokens: float
+    retention_s: float = np.inf
 
     @property
     def popular_tokens(self) -> float:
@@ -172,6 +176,7 @@ def compile_sharing(profile: SharingProfile, prompt_tokens: float, output_tokens
         pause_shares=np.asarray([between_turns, 1.0 - between_turns]),
         history_tokens=reuse.history_tokens,
         call_tokens=reuse.turn_tokens,
+        retention_s=profile.retention_s,
     )
 
 

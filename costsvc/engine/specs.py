@@ -88,6 +88,23 @@ class LayerGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RopeScaling:
+    """How a configuration stretches rotary positions beyond its original ones.
+
+    Parameters
+    ----------
+    original_tokens : int
+        Positions before scaling (`original_max_position_embeddings`). [token]
+    factor_ratio : float
+        By how much rotary positions are stretched. [1]
+    """
+
+    method: Literal["yarn", "llama3", "longrope", "linear", "dynamic"]
+    factor_ratio: float
+    original_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
     """A model by its shapes.
 
@@ -102,6 +119,8 @@ class ModelSpec:
         computes with (vision, audio). [parameters]
     mtp_parameters : int
         Multi-token-prediction layers in the file; loaded when speculation is on. [parameters]
+    rope_scaling : RopeScaling or None
+        None where the configuration states none. It changes no time and no byte.
     """
 
     id: str
@@ -115,6 +134,7 @@ class ModelSpec:
     extra_parameters: int = 0
     resident_parameters: int = 0
     mtp_parameters: int = 0
+    rope_scaling: RopeScaling | None = None
 
     @property
     def layers(self) -> int:

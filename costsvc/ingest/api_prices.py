@@ -1,5 +1,7 @@
 """Files of published token prices: what was observed, from which source, on which day."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,17 +10,39 @@ from costsvc.db import entries
 from costsvc.ingest.entry import Count, Day, Money, Slug, Strict, Text, mistake
 
 
-class ApiPriceFields(Strict):
-    """One model at one seller. A price that the source lacks, or prints as zero, is left out."""
+class _Figures(Strict):
+    """Prices of one tier. A price that the source lacks, or prints as zero, is left out."""
 
-    id: Text
-    model: Slug | None = None
     input_usd_per_mtok: Money | None = None
     cached_input_usd_per_mtok: Money | None = None
     output_usd_per_mtok: Money | None = None
+
+
+class LongTierFields(_Figures):
+    """What all tokens of a request cost once its prompt is longer."""
+
+    above_tokens: Count
+
+
+class ApiPriceFields(_Figures):
+    """One model at one seller; `long_tiers` are dearer prices of long prompts, the shortest first."""
+
+    id: Text
+    model: Slug | None = None
     context_limit_tokens: Count | None = None
+    long_tiers: list[LongTierFields] = Field(default_factory=list)
     excluded_reason: Text | None = None
     notes: Text | None = None
+
+    @model_validator(mode="after")
+    def tiers_rise(self) -> Self:
+        edges = [tier.above_tokens for tier in self.long_tiers]
+        ends = [*edges, *([self.context_limit_tokens] if self.context_limit_tokens else [])]
+        if self.long_tiers and ends != sorted(set(ends)):
+            raise mistake(
+                f"Tiers begin at {edges}; they rise, and end before context_limit_tokens", "long_tiers"
+            )
+        return self
 
 
 class Observation(Strict):
@@ -46,7 +70,28 @@ class ApiPriceFile(Strict):
     def records(self, provider_name: str) -> tuple[entries.ApiPrice, ...]:
         """The prices as stored."""
         return tuple(
-            _record(provider_name, seen, price) for seen in self.observations for price in seen.models
+            record
+            for seen in self.observations
+            for price in seen.models
+            for record in _records(provider_name, seen, price)
+        )
+
+
+def _records(provider_name: str, seen: Observation, price: ApiPriceFields) -> Iterator[entries.ApiPrice]:
+    """A price and its long tiers, each with the context that it ends at, so that the fitting one can be picked."""
+    ends = [*(tier.above_tokens for tier in price.long_tiers), price.context_limit_tokens]
+    base = _record(provider_name, seen, price)
+    yield replace(base, context_limit_tokens=ends[0])
+    for tier, end in zip(price.long_tiers, ends[1:], strict=True):
+        note = f"the price of prompts longer than {tier.above_tokens:,} tokens"
+        yield replace(
+            base,
+            provider_model_id=f"{price.id}{entries.TIER_MARK}{tier.above_tokens:,} tokens)",
+            input_usd_per_mtok=tier.input_usd_per_mtok,
+            cached_input_usd_per_mtok=tier.cached_input_usd_per_mtok,
+            output_usd_per_mtok=tier.output_usd_per_mtok,
+            context_limit_tokens=end,
+            notes="; ".join([note, *([base.notes] if base.notes else [])]),
         )
 
 

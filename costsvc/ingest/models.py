@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from costsvc.db import entries
 from costsvc.engine.attention import Attention
 from costsvc.engine.parameters import parameter_count
-from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, MoeFfn
+from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, MoeFfn, RopeScaling
 from costsvc.ingest.entry import Count, Day, Entry, Quantity, Slug, Text, mistake
 from costsvc.ingest.layers import Layer, layer_order
 
@@ -45,6 +45,7 @@ class ModelFile(Entry):
     extra_parameters: Count | None = None
     resident_parameters: Count | None = None
     mtp_parameters: Count | None = None
+    rope_scaling: RopeScaling | None = None
     published_parameters: Quantity | None = None
     published_counts_also: list[Literal["mtp", "tied-head-copy"]] = Field(default_factory=list)
     parameter_difference_reason: Text | None = None
@@ -58,6 +59,19 @@ class ModelFile(Entry):
                         complaint = f"{name}.{field} is {value}; a shape is not negative"
                         raise mistake(complaint, kind, name, field)
         return self
+
+    @model_validator(mode="after")
+    def scaling_reaches_beyond_the_original_positions(self) -> Self:
+        scaling = self.rope_scaling
+        if scaling is None or (
+            0 < scaling.original_tokens < self.max_context_tokens and scaling.factor_ratio > 1
+        ):
+            return self
+        raise mistake(
+            f"original_tokens is {scaling.original_tokens} and factor_ratio {scaling.factor_ratio:g}, but the context "
+            f"is {self.max_context_tokens}: scaling stretches positions beyond the original ones",
+            "rope_scaling",
+        )
 
     @model_validator(mode="after")
     def every_block_is_used(self) -> Self:
@@ -112,6 +126,7 @@ class ModelFile(Entry):
             extra_parameters=self.extra_parameters or 0,
             resident_parameters=self.resident_parameters or 0,
             mtp_parameters=self.mtp_parameters or 0,
+            rope_scaling=self.rope_scaling,
         )
 
     def record(self, sources: str = "models") -> entries.ModelEntry:

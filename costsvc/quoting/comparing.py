@@ -25,7 +25,7 @@ from costsvc.quoting.scenario import resolve
 CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("model",),
     "context and output": ("ctx", "output", "profile"),
-    "prefix sharing": ("prefix_tokens", "prefix_share", "turns", "think_s", "hit_rate"),
+    "prefix sharing": ("prefix_tokens", "prefix_share", "turns", "think_s", "hit_rate", "retention_s"),
     "precision": ("weights", "kv"),
     "accelerator": ("gpu",),
     "deployment": ("gpus", "tp", "pp", "ep", "dp", "mode", "allocation", "kv_cache", "stack"),

@@ -11,6 +11,7 @@ from costsvc.quoting.bill import bill_of
 from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate, priced_gpus, ranked
 from costsvc.quoting.launch import levers
 from costsvc.quoting.launch.cliffs import cliffs_of
+from costsvc.quoting.launch.longer import longer_section
 from costsvc.quoting.launch.offers import buying_section
 from costsvc.quoting.launch.request import ANY_GPU, LaunchRequest
 from costsvc.quoting.launch.sides import multiples_section, side_section
@@ -77,7 +78,6 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
     band, _ = grounds.error_band(catalog, running.scenario)
     other = prefix.other_lengths(catalog, running.scenario, running.choice)
     bill = bill_of(running.scenario, running.choice, running.price, other)
-    left_out: Section = dict(levers.LEFT_OUT)
     return answer | {
         "verdict": {
             "fits": verdict.value,
@@ -101,9 +101,9 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         "cliffs": list[Plain](cliffs_of(catalog, running, today_context_tokens(catalog, request))),
         "levers": levers.lever_sections(checked.running, checked.tried, offered.rps),
         "stack": levers.step_sections(checked.steps, offered.rps),
-        "left_out": left_out,
         "prefix_caching": prefix.prefix_section(catalog, running.scenario, running.choice, bill),
         "opportunity": prefix.rent_section(running.choice, bill),
+        "longer_context": longer_section(running, offered),
         "buying": buying_section(catalog, running, offered),
         "uncertainty": {"low_ratio": number(band.low_ratio), "high_ratio": number(band.high_ratio)},
         "assumptions": _assumptions(catalog),
@@ -162,11 +162,9 @@ def _try(catalog: Catalog, request: QuoteRequest, today: date) -> tuple[Evaluate
 def _nothing(checked: Checked, verdict: Verdict) -> Section:
     """No card and no lever runs the feature."""
     reason = checked.refused.message if checked.refused else "nothing in the catalog runs it"
-    left_out: Section = dict(levers.LEFT_OUT)
     return {
         "verdict": {"fits": verdict.value, "sentence": f"It does not fit: {reason}"},
         "levers": levers.lever_sections(None, checked.tried, 1.0),
-        "left_out": left_out,
         "warnings": [],
     }
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from costsvc.db.snapshot import Catalog
@@ -42,12 +42,14 @@ def load_of(catalog: Catalog, request: QuoteRequest, assumed: Callable[[str], fl
     """
     if request.profile is None:
         traffic, sharing = _of_parameters(request, assumed)
+        sharing = _retained(sharing, request)
         return Load(traffic=traffic, sharing=sharing, rps=request.rps, tiers=_tiers(request, assumed))
     profile, profile_id = request.profile, None
     if isinstance(profile, str):
         entry = catalog.profile(profile)
         profile, profile_id = read_profile(entry.traffic), entry.id
     traffic, sharing = of_profile(profile)
+    sharing = _retained(sharing, request)
     rps = request.rps or profile.rps
     shape = profile.hourly_shape or []
     hourly = tuple(rps * part * len(shape) / sum(shape) for part in shape) if rps else ()
@@ -118,6 +120,13 @@ def _of_parameters(
         output_tokens=output,
         context_limit_tokens=context,
     ), sharing
+
+
+def _retained(sharing: SharingProfile | None, request: QuoteRequest) -> SharingProfile | None:
+    """Sharing that forgets what was not used for as long as the request says."""
+    if sharing is None or request.retention_s is None:
+        return sharing
+    return replace(sharing, retention_s=request.retention_s)
 
 
 def _default_output(context_tokens: int, assumed: Callable[[str], float]) -> int:

@@ -117,6 +117,13 @@ class QuoteRequest(BaseModel):
         allow_inf_nan=False,
         description="Share of input tokens found in the prefix cache; absent: 0. [1]",
     )
+    retention_s: float | None = Field(
+        None,
+        gt=0,
+        le=365 * 86_400,
+        allow_inf_nan=False,
+        description="Longest that a prefix is kept unused; absent: as long as there is room. [s]",
+    )
     dram_gb_per_gpu: CacheSize = Field(
         0.0, description="Host memory that keeps prefixes which leave the GPU, per GPU. [GB]"
     )
@@ -252,6 +259,10 @@ class QuoteRequest(BaseModel):
             (
                 self.speculation != "off" and not self.kv_cache,
                 "speculation needs the cache: with kv_cache=off each step recomputes the whole prefix",
+            ),
+            (
+                self.retention_s is not None and not (self.profile or self.prefix_tokens or self.turns),
+                "retention_s is given but no prefix comes again; give a profile, prefix_tokens or turns",
             ),
             (
                 bool(self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu)

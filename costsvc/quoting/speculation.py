@@ -74,7 +74,11 @@ def acceptance_warnings(request: QuoteRequest) -> list[str]:
 
 
 def draft_models(catalog: Catalog, model: ModelEntry, context_tokens: float) -> list[ModelEntry]:
-    """Models that could draft for another: its vocabulary, its window, at most a quarter as large, smallest first."""
+    """Models that could draft for another: its vocabulary and window, at most a quarter as large.
+
+    Those of the same maker come first, the smallest of them ahead.
+    """
+    maker = _maker(model)
     most = LARGEST_DRAFT_SHARE * parameter_count(model.spec)
     found = [
         one
@@ -83,7 +87,11 @@ def draft_models(catalog: Catalog, model: ModelEntry, context_tokens: float) -> 
         and one.spec.max_context_tokens >= context_tokens
         and parameter_count(one.spec) <= most
     ]
-    return sorted(found, key=lambda one: (parameter_count(one.spec), one.id))
+    return sorted(found, key=lambda one: (_maker(one) != maker, parameter_count(one.spec), one.id))
+
+
+def _maker(model: ModelEntry) -> str:
+    return (model.hf_id or "").partition("/")[0]
 
 
 def _draft_model(

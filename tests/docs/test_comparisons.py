@@ -21,7 +21,7 @@ from tests.docs.refresh import DAY
 API = text_of("docs/api.md")
 WORKLOAD = {"model": "llama-3.1-70b", "gpu": "h100", "ctx": "16384"}
 # Names of other things than keys: the request's parameters, levers and accelerators.
-FREE = ("feature", "left_out", "by_gpu", "scope")
+FREE = ("feature", "by_gpu", "scope")
 ASKED: tuple[tuple[Callable[..., Any], type[QuoteRequest], Mapping[str, str]], ...] = (
     (compare, CompareRequest, {"rps": "5", "gpus": "1"}),
     (compare, CompareRequest, {"rps": "5"}),

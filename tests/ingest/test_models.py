@@ -65,3 +65,12 @@ def test_what_the_file_holds_beside_the_model_counts_towards_the_published(
 )
 def test_shapes_that_no_model_has_are_refused(refusal: Refusal, old: str, new: str, said: str) -> None:
     assert said in refusal(MODEL, old, new)
+
+
+@pytest.mark.parametrize(
+    "scaling", ["original_tokens: 4096", "original_tokens: 0", "original_tokens: 512, x: 1"]
+)
+def test_rope_scaling_begins_inside_the_context(refusal: Refusal, scaling: str) -> None:
+    line = "max_context_tokens: 4096"
+    said = refusal(MODEL, line, f"{line}\nrope_scaling: {{method: yarn, factor_ratio: 4.0, {scaling}}}")
+    assert "rope_scaling" in said

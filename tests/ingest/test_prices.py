@@ -6,7 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from costsvc.db.entries import ApiPrice
+from costsvc.db.prices import of_one_tier
+from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.ingest.files import read_catalog
 
 Refusal = Callable[[str, str, str], str]
@@ -74,3 +78,28 @@ def test_offers_of_other_cards_are_checked_and_not_loaded(root: Path) -> None:
 )
 def test_a_price_that_cannot_be_is_refused(refusal: Refusal, old: str, new: str, said: str) -> None:
     assert said in refusal(PRICES, old, new)
+
+
+SOLD = {"id": "m", "input_usd_per_mtok": "1", "output_usd_per_mtok": "3", "context_limit_tokens": 1000}
+
+
+def api_prices(**more: object) -> tuple[ApiPrice, ...]:
+    seen = {"source": "s", "observed": date(2026, 11, 1), "models": [{**SOLD, **more}]}
+    return ApiPriceFile.model_validate({"provider": "one", "observations": [seen]}).records("One")
+
+
+def test_each_tier_of_a_published_price_stands_with_the_context_it_ends_at() -> None:
+    tiers = [{"above_tokens": at, "input_usd_per_mtok": usd} for at, usd in ((100, "2"), (500, "4"))]
+    prices = api_prices(long_tiers=tiers)
+    shown = [(price.input_usd_per_mtok, price.context_limit_tokens) for price in prices]
+    assert shown == [(Decimal(1), 100), (Decimal(2), 500), (Decimal(4), 1000)]
+    assert {price.sold_as for price in prices} == {("One", "m")}
+    at = [of_one_tier(prices, ctx)[0].input_usd_per_mtok for ctx in (100, 101, 500, 501, 2000)]
+    assert at == [1, 2, 2, 4, 4]
+    assert api_prices()[0].context_limit_tokens == 1000
+
+
+@pytest.mark.parametrize("edges", [[500, 100], [100, 100], [1000], [2000]])
+def test_tiers_that_do_not_rise_are_refused(edges: list[int]) -> None:
+    with pytest.raises(ValidationError, match="they rise"):
+        api_prices(long_tiers=[{"above_tokens": at} for at in edges])

@@ -1,17 +1,22 @@
 """Launch checks against quotes: the same numbers, cliffs by brute force, levers by quoting again."""
 
-from typing import Any
+from datetime import date
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from costsvc.db.entries import ApiPrice
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import ContextTooLong, DoesNotFit, InvalidRequest, NotInCatalog
+from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.quoting.contexts import of_chosen
 from costsvc.quoting.evaluate import evaluate
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.launch.cliffs import cliffs_of
+from costsvc.quoting.launch.offers import buying_section
 from costsvc.quoting.launch.request import LaunchRequest
+from costsvc.quoting.launch.traffic import Offered
 from costsvc.quoting.launch_check import check_launch
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import parse_request
@@ -137,6 +142,7 @@ REQUOTED: dict[str, dict[str, Any]] = {
     "disaggregation": {"mode": "disaggregated"},
     "prefix_caching": {"hit_rate": 0.5},
     "context_cap": {"ctx": 32_768, "output": 512},
+    "speculative_decoding": {"speculation": "draft-model", "draft_model": "llama-3.2-1b"},
 }
 
 
@@ -188,9 +194,117 @@ def test_what_prefixes_of_the_profile_save_is_said_and_in_the_numbers(catalog: C
     assert "prefix_caching" not in {one["id"] for one in answer["levers"]}
 
 
-def test_what_the_engine_cannot_price_is_left_out_and_said(answer: Any) -> None:
-    assert set(answer["left_out"]) == {"speculative_decoding", "shorter_retention"}
-    assert not set(answer["left_out"]) & {one["id"] for one in answer["levers"]}
+def test_a_model_with_a_module_of_its_own_speculates_by_it(catalog: Catalog) -> None:
+    asked = {"model": "deepseek-v3", "gpu": "h200", "ctx": 16_384}
+    (shown,) = [
+        one for one in checked(catalog, **asked, rps=1)["levers"] if one["id"] == "speculative_decoding"
+    ]
+    assert shown["request_usd"] == quoted(catalog, **asked, speculation="mtp")["cost"]["request_usd"]
+    assert "MTP" in shown["what"]
+
+
+TURNS = {**FEATURE, "ctx": 16_384, "prefix_tokens": 4000, "turns": 4, "rps": 5}
+
+
+@pytest.mark.parametrize("dram_gb", [None, 400.0])
+def test_shorter_retention_is_a_quote_that_forgets_sooner(catalog: Catalog, dram_gb: float | None) -> None:
+    asked = {**TURNS, **({"dram_gb_per_gpu": dram_gb} if dram_gb else {})}
+    (shown,) = [one for one in checked(catalog, **asked)["levers"] if one["id"] == "shorter_retention"]
+    changes = shown["changes"]
+    quote = quoted(catalog, **{**asked, "rps": None, **changes})
+    assert shown["request_usd"] == quote["cost"]["request_usd"]
+    before = quoted(catalog, **{**asked, "rps": None})["prefix_caching"]
+    assert changes["retention_s"] < before["retention_s"]
+    assert quote["prefix_caching"]["retention_s"] <= changes["retention_s"]
+    assert quote["prefix_caching"]["hit_rate"] < before["hit_rate"]
+    if dram_gb:
+        assert (changes["dram_gb_per_gpu"] or 0) < dram_gb
+
+
+def test_retention_beyond_what_room_allows_changes_nothing(catalog: Catalog) -> None:
+    asked = {key: value for key, value in TURNS.items() if key != "rps"}
+    free = quoted(catalog, **asked)
+    capped = quoted(catalog, **asked, retention_s=300 * 86_400)
+    assert capped["cost"] == free["cost"]
+    assert capped["prefix_caching"] == free["prefix_caching"]
+
+
+def test_a_thousand_more_tokens_cost_what_a_longer_quote_on_the_layout_does(
+    catalog: Catalog, answer: Any
+) -> None:
+    shown, feature = answer["longer_context"], answer["with_feature"]
+    layout = {name: feature[name] for name in ("tp", "pp", "dp", "ep")}
+    usd = [
+        float(quoted(catalog, **{**FEATURE, **layout, "ctx": ctx, "output": 512})["cost"]["request_usd"])
+        for ctx in (FEATURE["ctx"], shown["ctx"])
+    ]
+    assert shown["ctx"] == 66_536
+    assert float(shown["request_usd"]) == pytest.approx(usd[1] - usd[0], rel=1e-4)
+    assert float(shown["usd_per_month"]) == pytest.approx(
+        (usd[1] - usd[0]) * answer["traffic"]["requests_per_month"], rel=1e-4
+    )
+
+
+def test_at_the_end_of_the_window_there_are_no_more_tokens(catalog: Catalog) -> None:
+    shown = checked(catalog, **{**FEATURE, "ctx": 131_072}, users=10)["longer_context"]
+    assert shown["usd_per_month"] is None
+    assert "131,072" in shown["why_null"]
+
+
+def test_rope_scaling_begins_where_the_configuration_says(catalog: Catalog) -> None:
+    running = evaluate(catalog, parse_request(FEATURE), DAY)
+    (cliff,) = [c for c in cliffs_of(catalog, running, 4096) if c["kind"] == "rope_scaling_begins"]
+    assert cliff["ctx"] == 8193
+    assert "rope_scaling_begins" not in {c["kind"] for c in cliffs_of(catalog, running, 16_384)}
+
+
+@pytest.mark.parametrize(("ctx", "times"), [(32_000, 1), (65_536, 2)])
+def test_a_dearer_price_of_long_prompts_is_what_buying_costs(catalog: Catalog, ctx: int, times: int) -> None:
+    running = evaluate(catalog, parse_request({**FEATURE, "ctx": ctx}), DAY)
+    section: Any = buying_section(_tiered(catalog), running, Offered(rps=1, peak_ratio=1))
+    (row,) = section["cheapest"]
+    assert float(row["request_usd"]) == pytest.approx(((ctx - 512) * 1.0 + 512 * 3.0) * times / 1e6)
+    assert section["break_even"] or section["note"]
+
+
+def test_a_dearer_price_of_long_prompts_is_a_cliff(catalog: Catalog) -> None:
+    running = evaluate(catalog, parse_request(FEATURE), DAY)
+    tiers: list[Any] = [
+        c for c in cliffs_of(_tiered(catalog), running, 8192) if c["kind"] == "api_tier_changes"
+    ]
+    (cliff,) = tiers
+    assert cliff["ctx"] == 32_001
+    assert cliff["usd_per_mtok_from_here"] == pytest.approx(2 * cliff["usd_per_mtok_before"])
+
+
+def _tiered(catalog: Catalog) -> Catalog:
+    """The catalog with one seller, whose prices double above 32,000 tokens."""
+    seen = {"source": "s", "observed": date(2026, 11, 1), "models": [TIERED]}
+    file = ApiPriceFile.model_validate({"provider": "one-seller", "observations": [seen]})
+    return cast("Catalog", _OnlyOffers(catalog, file.records("One Seller")))
+
+
+TIERED: dict[str, Any] = {
+    "id": "big",
+    "model": "llama-3.1-70b",
+    "input_usd_per_mtok": "1",
+    "output_usd_per_mtok": "3",
+    "context_limit_tokens": 131_072,
+    "long_tiers": [{"above_tokens": 32_000, "input_usd_per_mtok": "2", "output_usd_per_mtok": "6"}],
+}
+
+
+class _OnlyOffers:
+    """A catalog in which some published prices are the only ones."""
+
+    def __init__(self, catalog: Catalog, prices: tuple[ApiPrice, ...]) -> None:
+        self._catalog, self._prices = catalog, prices
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def api_prices(self, *_: Any) -> tuple[ApiPrice, ...]:
+        return self._prices
 
 
 def test_any_gpu_is_the_one_with_the_least_cost(catalog: Catalog) -> None:

@@ -71,6 +71,7 @@ OUT_OF_BOUNDS = [
     ("prefix_share", ["-0.1", "1.1", "nan", "inf"]),
     ("turns", ["0", "0.5", "10001", "nan", "inf"]),
     ("think_s", ["0", "-1", "1e300", "nan"]),
+    ("retention_s", ["0", "-1", "nan", "1e12"]),
     ("hit_rate", ["1", "1.5", "-0.1", "nan", "inf", "half"]),
     ("rps", ["0", "-1", "nan", "inf", "1e10"]),
     ("ttft_ms", ["0", "-1", "inf"]),

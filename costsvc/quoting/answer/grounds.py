@@ -5,6 +5,7 @@ from decimal import Decimal
 from statistics import median
 
 from costsvc.db.entries import ApiPrice, GpuEntry, Judgement, ModelEntry
+from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand, MeasuredRegion, extrapolations
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
@@ -18,9 +19,10 @@ LISTED_OFFERS = 20
 
 def market_section(catalog: Catalog, scenario: Scenario) -> Section:
     """Published token prices of the same model that were observed up to the day."""
+    published = catalog.api_prices(scenario.model.id, scenario.as_of)
     offers = [
         price
-        for price in catalog.api_prices(scenario.model.id, scenario.as_of)
+        for price in of_one_tier(published, scenario.traffic.context_limit_tokens)
         if price.input_usd_per_mtok is not None and price.output_usd_per_mtok is not None
     ]
     offers.sort(key=lambda price: (price.output_usd_per_mtok or Decimal(0), price.provider))

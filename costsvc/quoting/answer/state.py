@@ -50,6 +50,7 @@ def request_section(scenario: Scenario, choice: Choice) -> Section:
         understood["prefix_share"] = number(scenario.sharing.system_share)
         understood["turns"] = number(scenario.sharing.turns)
         understood["think_s"] = number(scenario.sharing.think_s)
+        understood["retention_s"] = request.retention_s
     given = request.model_fields_set
     understood["defaults"] = [
         name for name in understood if name in type(request).model_fields and name not in given

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.db.entries import ApiPrice
+from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import sequence_bytes
 from costsvc.engine.serving import BOUNDS
@@ -36,6 +37,7 @@ def cliffs_of(catalog: Catalog, running: Evaluated, shortest: int) -> list[Secti
         *_halvings(fixed, low, window),
         *_objective(fixed, low, window),
         *_offers(catalog, running, low, window),
+        *_scaling(running, low),
         _window(running, window),
     ]
     return sorted(found, key=lambda cliff: float(str(cliff["ctx"])))
@@ -138,18 +140,35 @@ def _offers(catalog: Catalog, running: Evaluated, low: int, window: int) -> Iter
 
 
 def _cheapest(offers: list[ApiPrice], running: Evaluated, ctx: int) -> tuple[float, ApiPrice] | None:
-    taking = [o for o in offers if o.context_limit_tokens is None or o.context_limit_tokens >= ctx]
+    tiers = of_one_tier(offers, ctx)
+    taking = [o for o in tiers if o.context_limit_tokens is None or o.context_limit_tokens >= ctx]
     if not taking:
         return None
     per_mtok = TOKENS_PER_MTOK / running.request_tokens
     return min(((usd_of_offer(o, running) * per_mtok, o) for o in taking), key=lambda pair: pair[0])
 
 
+def _scaling(running: Evaluated, low: int) -> Iterator[Section]:
+    """Where positions begin that the model reaches by rope scaling."""
+    scaling = running.scenario.model.spec.rope_scaling
+    if scaling is None or scaling.original_tokens < low:
+        return
+    yield {
+        "ctx": scaling.original_tokens + 1,
+        "kind": "rope_scaling_begins",
+        "what": f"the configuration reaches positions beyond {scaling.original_tokens:,} by {scaling.method} rope "
+        f"scaling of {scaling.factor_ratio:g} times; check quality at the length you launch",
+    }
+
+
 def _window(running: Evaluated, window: int) -> Section:
+    scaling = running.scenario.model.spec.rope_scaling
+    why = "its configuration states no rope scaling beyond"
+    if scaling is not None:
+        why = f"{scaling.method} rope scaling from {scaling.original_tokens:,} positions ends here"
     return {
         "ctx": window + 1,
         "kind": "window_ends",
-        "what": f"{running.scenario.model.name} takes at most {window:,} tokens; the catalog keeps no "
-        f"record of rope "
-        f"scaling beyond the released window",
+        "what": f"{running.scenario.model.name} takes at most {window:,} tokens: {why}",
+        "original_tokens": None if scaling is None else scaling.original_tokens,
     }

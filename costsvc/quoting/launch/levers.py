@@ -7,21 +7,19 @@ from typing import Any
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.reshape import Reshape, has_full_attention, keeping
+from costsvc.engine.units import GIGA
 from costsvc.errors import CostsvcError, Infeasible, InvalidRequest
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate
 from costsvc.quoting.money import money
 from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.speculation import draft_models
 
 SAVES_SHARE = 0.005
 """A lever below this share of the bill is noise and stays out of the stack. [1]"""
 
-LEFT_OUT: dict[str, str] = {
-    "speculative_decoding": "the engine has no model of draft tokens and their acceptance, so it prices none",
-    "shorter_retention": "retention follows from the cache that is left: least recently used goes first. A "
-    "shorter "
-    "limit frees nothing that running requests could not take already",
-}
+LIFETIME_S = 300.0
+"""Five minutes, for which sellers of tokens keep a prefix. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,9 @@ def levers_for(
     return [
         *_dtypes(catalog, running),
         *_layouts(running, other_gpu),
+        *_speculation(catalog, request, running),
         *_caching(catalog, request, running),
+        *_retention(running),
         *_shorter(catalog, request, running),
     ]
 
@@ -114,6 +114,49 @@ def _layouts(running: Evaluated, other_gpu: str | None) -> Iterator[Lever]:
             side_effect="two pools to size and to keep in balance, and a fast network between them",
             changes={"mode": "disaggregated"},
         )
+
+
+def _speculation(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
+    """The proposer at hand: the model's own module, else the smallest model with its vocabulary, else the text."""
+    if request.speculation != "off" or not request.kv_cache:
+        return
+    scenario = running.scenario
+    drafts = draft_models(catalog, scenario.model, scenario.traffic.context_limit_tokens)
+    changes: dict[str, str] = {"speculation": "ngram"}
+    proposer = "by n-grams of the text"
+    if scenario.model.spec.mtp_parameters:
+        changes, proposer = {"speculation": "mtp"}, "by the model's MTP layers"
+    elif drafts:
+        changes = {"speculation": "draft-model", "draft_model": drafts[0].id}
+        proposer = f"by {drafts[0].id}"
+    yield Lever(
+        id="speculative_decoding",
+        what=f"speculative decoding {proposer}",
+        side_effect="the same answers, but the gain stands and falls with the share of accepted tokens, here an "
+        "assumption: measure it on your task; proposals that fail are work for nothing when the cards are full",
+        changes=changes,
+    )
+
+
+def _retention(running: Evaluated) -> Iterator[Lever]:
+    """Five minutes; half of what there is where that is shorter. Tiers shrink to what is then held."""
+    prefix = running.choice.prefix
+    if prefix is None or prefix.retention_s <= 0:
+        return
+    kept_s = LIFETIME_S if prefix.retention_s > LIFETIME_S else prefix.retention_s / 2
+    below_bytes = max(prefix.held_at(kept_s) * prefix.token_bytes - prefix.idle_bytes, 0.0)
+    changes: dict[str, float | None] = {"retention_s": kept_s}
+    for tier in running.scenario.load.tiers:
+        held_bytes = min(below_bytes, tier.capacity_bytes)
+        below_bytes -= held_bytes
+        changes[f"{tier.name}_gb_per_gpu"] = held_bytes / GIGA or None
+    yield Lever(
+        id="shorter_retention",
+        what=f"prefixes kept {kept_s:,.0f} s unused instead of {prefix.retention_s:,.0f} s",
+        side_effect="who comes back later waits for the whole prompt again; in the GPU's own memory a limit saves "
+        "nothing, because running requests take it first: what it saves is the rent of tiers below",
+        changes=changes,
+    )
 
 
 def _caching(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
@@ -224,6 +267,7 @@ def _lever_section(base: Evaluated | None, one: Tried, rps: float) -> Section:
         "side_effect": one.lever.side_effect,
         "is_same_feature": one.lever.is_same_feature,
         "refused": one.refused,
+        "changes": dict(one.lever.changes),
     }
     if one.running is None:
         return section
@@ -261,6 +305,7 @@ def running_section(running: Evaluated, rps: float) -> Section:
         "weights": deployment.weights.id,
         "kv": deployment.kv.id,
         "mode": deployment.mode,
+        "speculation": running.scenario.request.speculation,
         "concurrency": running.concurrency,
         "bound": running.bound,
         "replicas": sized.replicas + sized.prefill_replicas,

@@ -3,6 +3,7 @@
 import math
 
 from costsvc.db.entries import ApiPrice
+from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_MTOK
 from costsvc.quoting.answer.plain import Section, number, number_exact
@@ -17,9 +18,10 @@ WHOLE = 1e-9
 def offers_for(catalog: Catalog, running: Evaluated, ctx: int | None) -> list[ApiPrice]:
     """Published prices of input and output; with a context, of those that take it or name no limit."""
     scenario = running.scenario
+    published = catalog.api_prices(scenario.model.id, scenario.as_of)
     return [
         price
-        for price in catalog.api_prices(scenario.model.id, scenario.as_of)
+        for price in (published if ctx is None else of_one_tier(published, ctx))
         if price.input_usd_per_mtok is not None
         and price.output_usd_per_mtok is not None
         and (ctx is None or price.context_limit_tokens is None or price.context_limit_tokens >= ctx)
@@ -87,7 +89,7 @@ def buying_section(catalog: Catalog, running: Evaluated, offered: Offered) -> Se
         ((usd_of_offer(offer, running), offer) for offer in offers_for(catalog, running, ctx)),
         key=lambda pair: (pair[0], pair[1].provider, pair[1].provider_model_id),
     )
-    known = len(offers_for(catalog, running, None))
+    known = len({offer.sold_as for offer in offers_for(catalog, running, None)})
     section: Section = {
         "published_prices": known,
         "that_take_the_context": len(priced),

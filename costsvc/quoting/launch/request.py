@@ -53,7 +53,7 @@ class LaunchRequest(QuoteRequest):
 
     def today(self, gpu: str, today_context_tokens: int, output_tokens: int) -> QuoteRequest:
         """The quote of what runs today, with the feature's objectives, prices and stack."""
-        dropped = ("profile", "prefix_tokens", "prefix_share", "turns", "think_s")
+        dropped = ("profile", "prefix_tokens", "prefix_share", "turns", "think_s", "retention_s")
         tiers = ("dram_gb_per_gpu", "nvme_gb_per_gpu", "object_gb_per_gpu")
         layout = ("gpus", "tp", "pp", "ep", "dp")
         given = {

@@ -30,8 +30,9 @@ function report(answer) {
   $("#verdict").dataset.fits = answer.verdict.fits;
   $("#identity").textContent = `Prices of ${answer.as_of}, catalog revision ${answer.catalog_revision}, engine ${answer.engine_version}. ${location.href}`;
   $("#report").dataset.asked = location.search;
-  fill("#left-out", ...Object.entries(answer.left_out).map(([name, why]) => make("li", {}, `${name.replaceAll("_", " ")}: ${why}`)));
-  fill("#warnings", ...[answer.verdict.as_asked, ...answer.warnings].filter(Boolean).map((text) => make("li", {}, text)));
+  const warnings = [answer.verdict.as_asked, ...answer.warnings].filter(Boolean);
+  fill("#warnings", ...warnings.map((text) => make("li", {}, text)));
+  $("#warnings").closest("section").hidden = !warnings.length;
   levers(answer.levers);
   const has = Boolean(answer.with_feature);
   for (const id of ["sides", "cliffs", "stack", "buying"]) $(`#${id}`).closest("section").hidden = !has;
@@ -80,12 +81,14 @@ function levers(rows) {
     : make("p", {}, "No lever changes this."));
 }
 
-function buying({ buying: offer, opportunity }) {
+function buying({ buying: offer, opportunity, longer_context: longer }) {
   const first = offer.break_even
     ? `Own replicas cost less from ${number(offer.break_even.first_rps)} requests per second on${offer.break_even.for_good_rps == null ? "" : `, for good from ${number(offer.break_even.for_good_rps)}`}.`
     : `${offer.note[0].toUpperCase()}${offer.note.slice(1)}.`;
   fill("#buying", make("p", {}, `${first} Own replicas: ${usd(offer.own_usd_per_month)} per month. 1,000 more live tokens in one replica cost all its users `
-    + `${usd(opportunity.opportunity.usd_per_month_per_1000_live_tokens)} per month${opportunity.memory_binds ? "" : ", as memory does not bind"}.`),
+    + `${usd(opportunity.opportunity.usd_per_month_per_1000_live_tokens)} per month${opportunity.memory_binds ? "" : ", as memory does not bind"}. `
+    + (longer.usd_per_month == null ? `1,000 more tokens in every request: ${longer.why_null}.`
+      : `1,000 more tokens in every request cost ${usd(longer.usd_per_month)} per month.`)),
   offer.cheapest.length ? table("Published prices that take this context", [
     ["provider", (row) => row.provider], ["USD per request", (row) => usd(row.request_usd), true],
     ["USD per month", (row) => usd(row.usd_per_month), true], ["cached price", (row) => (row.cached_price_known ? "published" : "none: as input")],
