@@ -24,7 +24,7 @@ from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.launch_check import check_launch
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.roofline import roofline
-from costsvc.quoting.tables.comparisons import comparison_table
+from costsvc.quoting.tables.comparisons import comparison_table, curve_table, frontier_table
 from costsvc.quoting.what_if import WhatIfRequest, what_if
 
 Wanted = TypeVar("Wanted", bound=QuoteRequest)
@@ -32,6 +32,8 @@ UseCase = Callable[[Catalog, Wanted, date], Section]
 
 
 _COMPARED: Final = View(table=comparison_table)
+_CURVE: Final = View(table=curve_table)
+_FRONTIER: Final = View(table=frontier_table)
 
 
 @route(
@@ -51,29 +53,31 @@ async def get_comparison(
 
 
 @route(
-    "/frontier",
+    with_suffixes("/frontier", _FRONTIER),
     http_method=READ,
     opt=HEAVY,
     summary="User speed against price: what no other layout beats in both",
     operation_class=documented(
-        "Frontier", parameters=query_parameters(FrontierRequest), more_problems=(422,)
+        "Frontier", parameters=query_parameters(FrontierRequest, more=SHOWN_AS), more_problems=(422,)
     ),
 )
 async def get_frontier(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The Pareto front."""
-    return await _answered(request, service, FrontierRequest, frontier)
+    return await _answered(request, service, FrontierRequest, frontier, view=_FRONTIER)
 
 
 @route(
-    "/curve",
+    with_suffixes("/curve", _CURVE),
     http_method=READ,
     opt=HEAVY,
     summary="Price, concurrency and latency against context, with the cliffs",
-    operation_class=documented("Curve", parameters=query_parameters(CurveRequest), more_problems=(422,)),
+    operation_class=documented(
+        "Curve", parameters=query_parameters(CurveRequest, more=SHOWN_AS), more_problems=(422,)
+    ),
 )
 async def get_curve(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """The quote of each context."""
-    return await _answered(request, service, CurveRequest, curve)
+    return await _answered(request, service, CurveRequest, curve, view=_CURVE)
 
 
 @route(

@@ -174,6 +174,39 @@ class TrafficProfile(BaseModel):
             length_correlation=self.length_correlation,
         )
 
+    def stretched(self, factor_ratio: float, max_context_tokens: int) -> Self:
+        """The same load with prompts, and all that they share, so many times as long; outputs stay as they are.
+
+        Raises
+        ------
+        ValidationError
+            So short that the parts no longer fit the whole.
+        """
+
+        def longer(tokens: int) -> int:
+            return max(round(tokens * factor_ratio), 1)
+
+        changes: dict[str, object] = {"max_context_tokens": max_context_tokens}
+        if self.growth_tokens is not None:
+            changes |= {"growth_tokens": None, "input_tokens": longer(round(self.moments().input_tokens))}
+        elif self.input_tokens is not None:
+            changes["input_tokens"] = longer(self.input_tokens)
+        for name in ("input_quantiles", "system_prompts"):
+            parts = getattr(self, name)
+            if parts:
+                changes[name] = [one.model_copy(update={"tokens": longer(one.tokens)}) for one in parts]
+        if self.histogram is not None:
+            changes["histogram"] = [
+                one.model_copy(update={"input_tokens": longer(one.input_tokens)}) for one in self.histogram
+            ]
+        if self.system_prompt_tokens:
+            changes["system_prompt_tokens"] = longer(self.system_prompt_tokens)
+        if self.documents is not None:
+            tokens = longer(self.documents.tokens)
+            changes["documents"] = self.documents.model_copy(update={"tokens": tokens})
+        given = {name: getattr(self, name) for name in self.model_fields_set} | changes
+        return type(self).model_validate({name: value for name, value in given.items() if value is not None})
+
     @model_validator(mode="after")
     def lengths_are_given_once(self) -> Self:
         """One way to say how long prompts are, and one for outputs."""

@@ -3,20 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from math import ceil
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Infeasible, InvalidRequest
-from costsvc.quoting.answer.plain import Plain, Section, number_exact
+from costsvc.ingest.traffic import TrafficProfile
+from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.compare import compared_section
 from costsvc.quoting.contexts import as_quoted, chosen_at, of_chosen
 from costsvc.quoting.evaluate import Evaluated, changed, evaluate, plain_quote
 from costsvc.quoting.launch.cliffs import cliffs_of
+from costsvc.quoting.load import profile_of
 from costsvc.quoting.quote import ENGINE_VERSION
-from costsvc.quoting.request import QuoteRequest, Tokens
+from costsvc.quoting.request import QuoteRequest, Tokens, invalid_request
 
 SHORTEST_TOKENS = 1024
 
@@ -32,28 +35,27 @@ class CurveRequest(QuoteRequest):
 
 
 def curve(catalog: Catalog, request: CurveRequest, today: date) -> Section:
-    """The quote of each context, as `GET /quote` would answer with the same output tokens.
+    """The quote of each context with the same output; along a profile, of the profile stretched to it.
 
     Raises
     ------
     CostsvcError
-        As a quote at `ctx` would.
+        As a quote at the mark would.
     """
-    if request.ctx is None:
-        raise InvalidRequest(
-            "A curve is along ctx, and a profile says its own lengths. Give ctx, the context of the mark.",
-            field="ctx",
-        )
     base = plain_quote(request, {})
     marked = evaluate(catalog, base, today)
     output = int(number_exact(marked.choice.lengths.output))
     contexts = _contexts(request, marked)
-    items = [_item(catalog, base, one, output, today) for one in _solved(marked, contexts)]
+    if request.profile is None:
+        items = [_item(catalog, base, one, output, today) for one in _solved(marked, contexts)]
+    else:
+        profile, _ = profile_of(catalog, request.profile)
+        items = [_stretched(catalog, base, profile, marked, ctx, today) for ctx in contexts]
     return {
         "as_of": (request.as_of or today).isoformat(),
         "catalog_revision": catalog.revision,
         "engine_version": ENGINE_VERSION,
-        "ctx": request.ctx,
+        "ctx": _mark(marked),
         "output_tokens": output,
         "items": list[Plain](items),
         "cliffs": list[Plain](cliffs_of(catalog, marked, contexts[0])),
@@ -91,6 +93,28 @@ def _item(catalog: Catalog, base: QuoteRequest, one: _Solved, output: int, today
     return {"ctx": one.ctx, **compared_section(running)}
 
 
+def _stretched(
+    catalog: Catalog, base: QuoteRequest, profile: TrafficProfile, marked: Evaluated, ctx: int, today: date
+) -> Section:
+    """A quote of the profile with its longest request at a context: the mark is the profile as it is."""
+    traffic = marked.scenario.traffic
+    output, limit = traffic.output_tokens, traffic.context_limit_tokens
+    times = (ctx - output) / (limit - output)
+    try:
+        longer = profile if ctx == limit else profile.stretched(times, ctx)
+        running = evaluate(catalog, changed(base, {"profile": longer}), today)
+    except ValidationError as error:
+        return {"ctx": ctx, "times": number(times), "why": invalid_request(error).message}
+    except (Infeasible, InvalidRequest) as error:
+        return {"ctx": ctx, "times": number(times), "why": error.message}
+    return {"ctx": ctx, "times": number(times), **compared_section(running)}
+
+
+def _mark(marked: Evaluated) -> int:
+    """Context of the request as asked. [token]"""
+    return ceil(marked.scenario.traffic.context_limit_tokens)
+
+
 def _contexts(request: CurveRequest, marked: Evaluated) -> list[int]:
     """Log-spaced whole contexts, the asked one among them."""
     window = marked.scenario.model.spec.max_context_tokens
@@ -101,5 +125,6 @@ def _contexts(request: CurveRequest, marked: Evaluated) -> list[int]:
             f"from_ctx is {first}, but the curve ends at {last}: give a shorter one.", field="from_ctx"
         )
     spaced = np.geomspace(first, last, request.points).round().astype(int)
-    asked = [request.ctx] if request.ctx and first <= request.ctx <= last else []
+    mark = _mark(marked)
+    asked = [mark] if first <= mark <= last else []
     return sorted({int(ctx) for ctx in (*spaced, *asked)})

@@ -44,10 +44,7 @@ def load_of(catalog: Catalog, request: QuoteRequest, assumed: Callable[[str], fl
         traffic, sharing = _of_parameters(request, assumed)
         sharing = _retained(sharing, request)
         return Load(traffic=traffic, sharing=sharing, rps=request.rps, tiers=_tiers(request, assumed))
-    profile, profile_id = request.profile, None
-    if isinstance(profile, str):
-        entry = catalog.profile(profile)
-        profile, profile_id = read_profile(entry.traffic), entry.id
+    profile, profile_id = profile_of(catalog, request.profile)
     traffic, sharing = of_profile(profile)
     sharing = _retained(sharing, request)
     rps = request.rps or profile.rps
@@ -61,6 +58,20 @@ def load_of(catalog: Catalog, request: QuoteRequest, assumed: Callable[[str], fl
         hourly_rps=hourly,
         tiers=_tiers(request, assumed) if sharing else (),
     )
+
+
+def profile_of(catalog: Catalog, given: str | TrafficProfile) -> tuple[TrafficProfile, str | None]:
+    """A profile that is named or given in full, and its id where it is named.
+
+    Raises
+    ------
+    NotInCatalog
+        There is no such profile.
+    """
+    if not isinstance(given, str):
+        return given, None
+    entry = catalog.profile(given)
+    return read_profile(entry.traffic), entry.id
 
 
 @lru_cache(maxsize=_KEPT_PROFILES)

@@ -280,6 +280,30 @@ def test_a_negative_number_is_left_a_number() -> None:
     assert written("-0.5", "number") == "-0.5"
 
 
+def test_a_curve_is_a_table_with_the_cliffs_that_are_passed(quick: Client) -> None:
+    asked = "model=llama-3-70b&gpu=h100&ctx=4096&points=3"
+    answer = quick.get(f"/curve?{asked}").json()
+    table = rows(quick.get(f"/curve.csv?{asked}").text)
+    assert [(row["ctx"], row["request_usd"]) for row in table] == [
+        (str(item["ctx"]), item["request_usd"]) for item in answer["items"]
+    ]
+    inside = [cliff for cliff in answer["cliffs"] if cliff["ctx"] <= answer["items"][-1]["ctx"]]
+    said = "; ".join(row["cliffs"] for row in table)
+    assert inside
+    assert all(f"{cliff['kind']} at {cliff['ctx']}" in said for cliff in inside)
+    head, *lines = cells(quick.get(f"/curve.xlsx?{asked}").content)
+    assert [line[head.index("ctx")] for line in lines] == [item["ctx"] for item in answer["items"]]
+
+
+def test_a_frontier_is_a_table_of_its_points(quick: Client) -> None:
+    asked = "model=llama-3-70b&gpu=h100&ctx=4096&concurrencies=3"
+    answer = quick.get(f"/frontier?{asked}").json()
+    table = rows(quick.get(f"/frontier.csv?{asked}").text)
+    prices = [point["blended_usd_per_mtok"] for point in answer["front"]]
+    assert [row["blended_usd_per_mtok"] for row in table] == prices
+    assert len(cells(quick.get(f"/frontier.xlsx?{asked}").content)) == len(prices) + 1
+
+
 def test_a_comparison_is_a_table_of_what_the_json_ranks(quick: Client) -> None:
     asked = "model=llama-3-70b&gpu=h100&ctx=8192&weights=bf16,fp8,mxfp4"
     answer = quick.get(f"/compare?{asked}").json()

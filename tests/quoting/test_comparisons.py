@@ -11,8 +11,10 @@ from costsvc.quoting.compare import CompareRequest, compare
 from costsvc.quoting.curve import CurveRequest, curve
 from costsvc.quoting.frontier import FrontierRequest, frontier
 from costsvc.quoting.given import parse_filter
+from costsvc.quoting.load import profile_of
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import parse_request
+from costsvc.quoting.tables.comparisons import frontier_table
 from costsvc.quoting.what_if import WhatIfRequest, what_if
 from tests.docs.refresh import DAY
 
@@ -133,6 +135,42 @@ def test_a_curve_with_shared_prefixes_is_still_the_quote(catalog: Catalog) -> No
     answer: Any = curve(catalog, parse_filter(CurveRequest, asked), DAY)
     first = quoted(catalog, {**WORKLOAD, "prefix_tokens": 500, "ctx": 4096, "output": 512})
     assert answer["items"][0]["request_usd"] == first["cost"]["request_usd"]
+
+
+def test_the_table_of_a_frontier_marks_the_front_of_all_and_says_what_was_refused(catalog: Catalog) -> None:
+    asked = {**WORKLOAD, "gpu": "h100,h200,l4", "gpus": 8, "concurrencies": 3}
+    answer: Any = frontier(catalog, parse_filter(FrontierRequest, asked), DAY)
+    table = list(frontier_table(answer).rows)
+    assert [row for row in table if not row["error"]]
+    front = [row["blended_usd_per_mtok"] for row in table if row.get("on_front")]
+    assert sorted(front) == sorted(point["blended_usd_per_mtok"] for point in answer["front"])
+    assert len(front) < len([row for row in table if not row["error"]])
+    assert [row["error"] for row in table if row["error"]] == [one["why"] for one in answer["refused"]]
+
+
+@pytest.mark.parametrize("profile", ["rag", "chat", "batch-summarisation"])
+def test_a_curve_along_a_profile_is_the_quote_of_the_stretched_profile(
+    catalog: Catalog, profile: str
+) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "profile": profile}
+    answer: Any = curve(
+        catalog, parse_filter(CurveRequest, {**asked, "points": 2, "from_ctx": 8192, "to_ctx": 24_000}), DAY
+    )
+    mark, longest = answer["items"]
+    assert (mark["ctx"], mark["times"]) == (answer["ctx"], 1.0) == (8192, 1.0)
+    assert mark["request_usd"] == quoted(catalog, asked)["cost"]["request_usd"]
+    traffic, _ = profile_of(catalog, profile)
+    longer = quoted(catalog, {**asked, "profile": traffic.stretched(longest["times"], 24_000)})
+    assert longest["request_usd"] == longer["cost"]["request_usd"]
+    assert longer["request"]["ctx"] == 24_000
+    assert float(longest["request_usd"]) > float(mark["request_usd"])
+
+
+def test_a_profile_too_short_for_its_history_has_a_reason_in_its_row(catalog: Catalog) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "profile": "chat", "points": 2, "to_ctx": 8192}
+    answer: Any = curve(catalog, parse_filter(CurveRequest, asked), DAY)
+    assert "Raise the prompt" in answer["items"][0]["why"]
+    assert answer["items"][-1]["request_usd"]
 
 
 def test_variants_of_attention_keep_what_their_heads_say(catalog: Catalog) -> None:

@@ -97,9 +97,9 @@ function buying({ buying: offer, opportunity, longer_context: longer }) {
 
 async function drawCurve(answer, signal) {
   const { feature } = answer;
-  if (!feature.ctx) return clear("curve", "A profile says its own lengths; give a context to see the curve.");
+  const ctx = answer.with_feature.ctx;
   try {
-    curveChart("curve", await ask("/curve", { ...feature, from_ctx: Math.min(2048, feature.ctx - 1) }, signal));
+    curveChart("curve", await ask("/curve", { ...feature, from_ctx: Math.min(2048, ctx - 1) }, signal));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     clear("curve", error.message);
