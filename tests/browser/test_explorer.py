@@ -79,7 +79,26 @@ def test_a_profile_stands_in_place_of_context_and_output(visit: Enter, address: 
     window.open("/?model=llama-3.1-70b&gpu=h100-sxm&profile=chat")
     price = fetched(address, "/quote?model=llama-3.1-70b&gpu=h100-sxm&profile=chat")["prices"]["output"]
     assert window.number("#price-output") == pytest.approx(float(price["usd_per_mtok"]), rel=1e-3)
-    assert "says its own lengths" in window.text("#curve")
+    for chart in ("curve", "prefix"):
+        assert window.page.locator(f"#{chart} svg[role=img]").count() == 1
+    assert "saved of the bill" in window.text("#prefix")
+    assert "undefined" not in window.text("#charts")
+
+
+def test_speculation_is_asked_for_in_the_form_and_said(visit: Enter, address: str) -> None:
+    window = visit("phone")
+    window.open("/?model=llama-3.1-70b&gpu=h100-sxm&ctx=8192")
+    window.page.evaluate("document.querySelector('details').open = true")
+    window.page.select_option("[name=speculation]", "draft-model")
+    window.settle()
+    assert "draft_model is missing" in window.text("#problem")
+    window.asked("draft_model", "llama-3.2-1b")
+    quote = fetched(address, f"/quote{window.page.evaluate('location.search')}")
+    assert window.number("#price-output") == pytest.approx(
+        float(quote["prices"]["output"]["usd_per_mtok"]), rel=1e-3
+    )
+    assert "proposed by llama-3.2-1b" in window.text("#said")
+    assert window.violations() == []
 
 
 def test_the_slider_moves_by_keyboard_and_the_price_follows(visit: Enter) -> None:

@@ -44,9 +44,13 @@ def test_a_profile_is_checked_and_what_its_prefixes_save_is_said(visit: Enter) -
     window.answered()
     assert "300 users" in window.text("#verdict")
     assert "found again" in window.text("#prefixes")
-    assert "A profile says its own lengths" in window.text("#curve")
+    assert "rope scaling begins" in window.text("#curve")
     assert window.violations() == []
     assert window.complaints == []
+    window.page.click("#to-quote")
+    window.settle()
+    assert window.page.input_value("[name=profile]") == "rag"
+    assert window.number("#price-output") > 0
 
 
 def test_what_does_not_fit_is_said_and_nothing_is_made_up(visit: Enter) -> None:

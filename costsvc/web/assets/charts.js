@@ -108,6 +108,7 @@ function save(blob, name) {
 export const KINDS = {
   wider_replica: "more GPUs per replica", concurrency_halves: "concurrency halves", memory_ends: "memory ends",
   objective_breaks: "objective breaks", api_tier_changes: "API prices change", window_ends: "window ends",
+  rope_scaling_begins: "rope scaling begins",
 };
 
 const tokens = (count) => (count >= 1024 ? `${number(count / 1024)}k` : number(count));
@@ -120,7 +121,9 @@ export function cliffMarks(cliffs) {
   ];
 }
 
-export function curveChart(id, curve, label = "Price against context") {
+// `band`: by how much prices may be lower and higher, as ratios.
+export function curveChart(id, curve, band = { low_ratio: 1, high_ratio: 1 }) {
+  const label = "Price against context";
   const runs = curve.items.filter((item) => !item.why);
   const lines = ["input", "cached_input", "output"].flatMap((part) =>
     runs.map((item) => ({ ctx: item.ctx, part: part.replace("_", " "), usd: Number(item[`${part}_usd_per_mtok`]) })));
@@ -140,6 +143,8 @@ export function curveChart(id, curve, label = "Price against context") {
       color: { legend: true, range: COLOURS, domain: [...new Set([...lines.map((line) => line.part), ...cliffs.map((cliff) => KINDS[cliff.kind])])] },
       marks: [
         ...cliffMarks(cliffs),
+        Plot.areaY(lines, { x: "ctx", y1: (line) => line.usd * band.low_ratio, y2: (line) => line.usd * band.high_ratio,
+          fill: "part", fillOpacity: 0.15 }),
         Plot.line(lines, { x: "ctx", y: "usd", stroke: "part", strokeWidth: 2 }),
         Plot.dot(lines, { x: "ctx", y: "usd", fill: "part", r: 2.5 }),
         Plot.ruleX([curve.ctx], { stroke: "currentColor", strokeWidth: 1.5 }),

@@ -8,11 +8,14 @@ import { ask, gigabytes, later, latest, milliseconds, number, Problem, share, us
 const DEFAULTS = { model: "llama-3.1-70b", gpu: "h100-sxm", ctx: "8192" };
 const CHARTS = [
   ["memory", "Memory of one GPU", "What the card holds; the line is what the driver shows of it."],
-  ["curve", "Price against context", "Dashed: where something gives way. Solid: your context."],
+  ["curve", "Price against context", "Dashed: where something gives way. Solid: your context. Shaded: the band."],
   ["roofline", "Roofline", "Where a decode and a prefill step lie under the card's roofs."],
   ["frontier", "User speed against price", "What no other layout beats in both."],
-  ["prefix", "Prefix cache", "Blended price as more of the prompt is found again."],
+  ["prefix", "Prefix cache", "What the cache of prompts saves: against its memory where prompts come again, else as an example against the hit rate."],
 ];
+
+// Of the quote that is shown.
+let band;
 
 const showQuote = latest(async (signal) => {
   $("#quote").classList.add("stale");
@@ -24,6 +27,7 @@ const showQuote = latest(async (signal) => {
     sentence(quote);
     memory(quote);
     grounds(quote);
+    band = quote.uncertainty;
     $("#quote").hidden = false;
     $("#quote").dataset.asked = location.search;
   } catch (error) {
@@ -46,7 +50,7 @@ const showAround = latest(async (signal) => {
       clear(id, error.message);
     }
   };
-  await each("curve", "/curve", given, (curve) => curveChart("curve", curve));
+  await each("curve", "/curve", given, (curve) => curveChart("curve", curve, band));
   await each("frontier", "/frontier", given, frontierChart);
   await each("roofline", "/roofline", given, rooflineChart);
   await prefixChart(given, signal);
@@ -62,6 +66,10 @@ function prices({ prices, uncertainty }) {
       make("small", {}, `${usd(prices[part].low)} to ${usd(prices[part].high)}${uncertainty.extrapolated ? ", extrapolated" : ""}`)))));
 }
 
+function proposing({ speculation: s }) {
+  return s ? ` Each step yields ${number(s.tokens_per_step)} tokens, proposed by ${s.draft_model ?? "n-grams of the text"} and accepted with ${share(s.acceptance_rate)}.` : "";
+}
+
 function sentence({ deployment: d, concurrency, latency, throughput, cost, context_rent: rent }) {
   const fleet = cost.fleet
     ? ` ${cost.fleet.replicas} replicas of it, ${cost.fleet.gpus} GPUs, carry the rate at ${usd(cost.fleet.usd_per_hour * 730)} per month.` : "";
@@ -69,20 +77,21 @@ function sentence({ deployment: d, concurrency, latency, throughput, cost, conte
   $("#said").textContent = `${d.gpus} × ${d.gpu} (tp ${d.tp}, pp ${d.pp}, dp ${d.dp}; weights ${d.weights}, cache ${d.kv}), ${d.chosen}, `
     + `runs ${concurrency.limit} requests at once; ${binds[concurrency.bound] ?? concurrency.bound} binds. First token in ${milliseconds(latency.ttft_ms)}, `
     + `then ${number(throughput.output_tok_s_per_user)} tokens/s for each user. One GPU-hour is ${usd(cost.gpu_price.usd_per_gpu_hour)} (${cost.gpu_price.basis}).`
-    + `${fleet}${rent?.memory_binds ? ` 1,000 more live tokens cost all users ${usd(rent.opportunity.usd_per_month_per_1000_live_tokens)} per month.` : ""}`;
+    + `${proposing(d)}${fleet}${rent?.memory_binds ? ` 1,000 more live tokens cost all users ${usd(rent.opportunity.usd_per_month_per_1000_live_tokens)} per month.` : ""}`;
 }
 
-function memory({ memory: m, concurrency }) {
+function memory({ memory: m, concurrency, deployment }) {
+  const draft = deployment.speculation?.draft_weights_bytes ?? 0;
   const cache = Math.min(concurrency.mean_sequences * m.kv_resident_sequence_bytes, m.kv_budget_bytes);
   const rows = [
-    ["weights", m.weights_bytes], ["activations", m.activation_bytes], ["runtime", m.runtime_bytes + m.collective_bytes],
+    ["weights", m.weights_bytes - draft], ["weights of the draft", draft], ["activations", m.activation_bytes], ["runtime", m.runtime_bytes + m.collective_bytes],
     ["cache of running requests", cache], ["cache left over", m.kv_budget_bytes - cache], ["left unused by rule", m.left_unused_by_rule_bytes],
   ].filter(([, bytes]) => bytes > 0).map(([term, bytes]) => ({ term, bytes, gigabytes: bytes / 1e9 }));
   draw("memory", {
     label: "Memory of one GPU", rows, columns: [["term", (row) => row.term], ["bytes", (row) => row.bytes]],
     plot: {
       height: 150, marginLeft: 12, x: { label: "GB", domain: [0, m.label_bytes / 1e9] }, y: { axis: null },
-      color: { legend: true, domain: rows.map((row) => row.term), range: ["#3b7dd8", "#b0539f", "#5a6b7b", "#d1762d", "#2f9e6e", "#8a6d3b"] },
+      color: { legend: true, domain: rows.map((row) => row.term), range: ["#3b7dd8", "#b0539f", "#5a6b7b", "#d1762d", "#2f9e6e", "#8a6d3b", "#c0392b"] },
       marks: [
         Plot.barX(rows, Plot.stackX({ x: "gigabytes", fill: "term", order: null, tip: true, title: (row) => `${row.term}: ${gigabytes(row.bytes)}` })),
         Plot.ruleX([m.usable_bytes / 1e9], { stroke: "currentColor", strokeWidth: 2 }),
@@ -131,29 +140,48 @@ function rooflineChart(answer) {
   });
 }
 
-// With a shared prompt or turns: against cache memory; else against the hit rate itself.
+// Where prompts come again: hits and savings against the memory that keeps them; else the price against the hit rate.
 async function prefixChart(given, signal) {
-  const shares = Boolean(given.prefix_tokens || given.turns);
+  const shares = Boolean(given.prefix_tokens || given.turns || given.profile);
   const name = shares ? "dram_gb_per_gpu" : "hit_rate";
   const steps = shares ? [0, 25, 50, 100, 200, 400, 800] : [0, 0.2, 0.4, 0.6, 0.8, 0.9];
   try {
     const quotes = await Promise.all(steps.map((step) => ask("/quote", { ...given, [name]: step }, signal)));
     const rows = quotes.map((quote, place) => ({
-      step: steps[place], usd: Number(quote.prices.blended.usd_per_mtok), hit_rate: quote.prefix_caching.hit_rate, ttft_ms: quote.latency.ttft_ms,
+      step: steps[place], usd: Number(quote.prices.blended.usd_per_mtok), hit_rate: quote.prefix_caching.hit_rate,
+      saved: quote.prefix_caching.savings?.share_of_bill, ttft_ms: quote.latency.ttft_ms,
     }));
     draw("prefix", {
       label: "Prefix cache", rows,
-      columns: [[name, (row) => row.step], ["hit_rate", (row) => row.hit_rate], ["blended_usd_per_mtok", (row) => row.usd], ["ttft_ms", (row) => row.ttft_ms]],
-      plot: {
-        x: { label: shares ? "host memory for prefixes (GB per GPU)" : "hit rate" }, y: { label: "USD per Mtok, blended", grid: true, zero: true },
-        marks: [Plot.line(rows, { x: "step", y: "usd", stroke: "#3b7dd8", strokeWidth: 2 }),
-          Plot.dot(rows, { x: "step", y: "usd", fill: "#3b7dd8", tip: true, title: (row) => `${share(row.hit_rate)} found again\n${usd(row.usd)} per Mtok` })],
-      },
+      columns: [[name, (row) => row.step], ["hit_rate", (row) => row.hit_rate], ["saved_share_of_bill", (row) => row.saved],
+        ["blended_usd_per_mtok", (row) => row.usd], ["ttft_ms", (row) => row.ttft_ms]],
+      plot: shares ? savings(rows) : priceByHits(rows),
     });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     clear("prefix", error.message);
   }
+}
+
+const prefixTip = (row) => `${share(row.hit_rate)} found again\n${row.saved == null ? "" : `${share(row.saved)} of the bill saved\n`}${usd(row.usd)} per Mtok`;
+
+function savings(rows) {
+  const lines = rows.flatMap((row) => [{ ...row, what: "found again", part: row.hit_rate }, { ...row, what: "saved of the bill", part: row.saved }])
+    .filter((line) => line.part != null);
+  return {
+    x: { label: "host memory for prefixes (GB per GPU)" }, y: { label: "%", percent: true, grid: true, zero: true },
+    color: { legend: true, range: ["#3b7dd8", "#d1762d"] },
+    marks: [Plot.line(lines, { x: "step", y: "part", stroke: "what", strokeWidth: 2 }),
+      Plot.dot(lines, { x: "step", y: "part", fill: "what", tip: true, title: prefixTip })],
+  };
+}
+
+function priceByHits(rows) {
+  return {
+    x: { label: "hit rate" }, y: { label: "USD per Mtok, blended", grid: true, zero: true },
+    marks: [Plot.line(rows, { x: "step", y: "usd", stroke: "#3b7dd8", strokeWidth: 2 }),
+      Plot.dot(rows, { x: "step", y: "usd", fill: "#3b7dd8", tip: true, title: prefixTip })],
+  };
 }
 
 function grounds(quote) {

@@ -30,6 +30,9 @@ function report(answer) {
   $("#verdict").dataset.fits = answer.verdict.fits;
   $("#identity").textContent = `Prices of ${answer.as_of}, catalog revision ${answer.catalog_revision}, engine ${answer.engine_version}. ${location.href}`;
   $("#report").dataset.asked = location.search;
+  const { profile, ...feature } = answer.feature;
+  const named = typeof profile === "string" ? { ...feature, profile } : feature;
+  $("#to-quote").href = `/?${new URLSearchParams({ ...named, gpu: answer.with_feature?.gpu ?? feature.gpu })}`;
   const warnings = [answer.verdict.as_asked, ...answer.warnings].filter(Boolean);
   fill("#warnings", ...warnings.map((text) => make("li", {}, text)));
   $("#warnings").closest("section").hidden = !warnings.length;
@@ -99,7 +102,7 @@ async function drawCurve(answer, signal) {
   const { feature } = answer;
   const ctx = answer.with_feature.ctx;
   try {
-    curveChart("curve", await ask("/curve", { ...feature, from_ctx: Math.min(2048, ctx - 1) }, signal));
+    curveChart("curve", await ask("/curve", { ...feature, from_ctx: Math.min(2048, ctx - 1) }, signal), answer.uncertainty);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     clear("curve", error.message);
