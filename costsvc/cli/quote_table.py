@@ -62,6 +62,7 @@ def _facts(answer: Mapping[str, Any]) -> Table:
             "Deployment",
             f"{layout}, weights {deployment['weights']}, KV {deployment['kv']}, {deployment['stack']}",
         ),
+        *_speculation(deployment),
         ("Chosen", deployment["chosen"]),
         ("GPU price", f"{_short(cost['gpu_price']['usd_per_gpu_hour'])} USD/h: {cost['gpu_price']['basis']}"),
         ("One request", f"{_short(cost['request_usd'])} USD at {cost['utilization']:.0%} utilization"),
@@ -86,6 +87,15 @@ def _facts(answer: Mapping[str, Any]) -> Table:
     for name, fact in facts:
         table.add_row(name, fact)
     return table
+
+
+def _speculation(deployment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = deployment.get("speculation")
+    if found is None:
+        return []
+    proposer = found["draft_model"] or found["proposer"]
+    accepted = f"{found['draft_tokens']} tokens by {proposer}, {found['acceptance_rate']:.0%} accepted"
+    return [("Speculation", f"{accepted}: {found['tokens_per_step']:.2f} tokens a step")]
 
 
 def _short(amount: str) -> str:

@@ -245,6 +245,30 @@ def test_a_thousand_more_tokens_cost_what_a_longer_quote_on_the_layout_does(
     )
 
 
+def test_a_profile_is_capped_with_all_that_its_prompts_share(catalog: Catalog) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "profile": "rag"}
+    (shown,) = [one for one in checked(catalog, **asked, users=10)["levers"] if one["id"] == "context_cap"]
+    quote = quoted(catalog, **{**asked, "profile": shown["changes"]["profile"]})
+    assert shown["changes"]["profile"]["max_context_tokens"] == 4096 == quote["request"]["ctx"]
+    assert shown["request_usd"] == quote["cost"]["request_usd"]
+    assert not shown["is_same_feature"]
+
+
+def test_each_published_price_has_the_traffic_from_which_own_replicas_are_cheaper(
+    catalog: Catalog, answer: Any
+) -> None:
+    feature = answer["with_feature"]
+    replica_usd_per_s = feature["gpus_per_replica"] * float(feature["usd_per_gpu_hour"]) / 3600
+    saturated = quoted(catalog, **FEATURE, output=512)["throughput"]["carried_requests_per_s"]
+    rows = answer["buying"]["cheapest"]
+    assert rows
+    for row in rows:
+        price = float(row["request_usd"])
+        pays = price * saturated >= replica_usd_per_s
+        rate = row["own_cheaper_from_rps"]
+        assert rate == (pytest.approx(replica_usd_per_s / price, rel=1e-6) if pays else None)
+
+
 def test_at_the_end_of_the_window_there_are_no_more_tokens(catalog: Catalog) -> None:
     shown = checked(catalog, **{**FEATURE, "ctx": 131_072}, users=10)["longer_context"]
     assert shown["usd_per_month"] is None

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from pydantic import ValidationError
+
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.reshape import Reshape, has_full_attention, keeping
 from costsvc.engine.units import GIGA
 from costsvc.errors import CostsvcError, Infeasible, InvalidRequest
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate
+from costsvc.quoting.load import profile_of
 from costsvc.quoting.money import money
-from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.request import QuoteRequest, TrafficProfile
 from costsvc.quoting.speculation import draft_models
 
 SAVES_SHARE = 0.005
@@ -183,17 +186,7 @@ def _caching(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Ite
 
 
 def _shorter(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
-    share = catalog.judgements.value("context_cap_share")
-    output = number_exact(running.choice.lengths.output)
-    if request.ctx is not None and request.ctx * share > output + 1:
-        cap = int(request.ctx * share)
-        yield Lever(
-            id="context_cap",
-            what=f"context capped at {cap:,} tokens",
-            side_effect="longer requests are refused or cut: this is a smaller feature",
-            changes={"ctx": cap, "output": int(output)},
-            is_same_feature=False,
-        )
+    yield from _capped(catalog, request, running)
     if has_full_attention(running.scenario.model.spec) and request.kv_cache:
         kept = catalog.judgements.find("eviction_kept_share", {})
         yield Lever(
@@ -202,6 +195,30 @@ def _shorter(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Ite
             side_effect=kept.reason or "what was dropped cannot be read again",
             reshape=lambda model: keeping(model, kept.value),
         )
+
+
+def _capped(catalog: Catalog, request: QuoteRequest, running: Evaluated) -> Iterator[Lever]:
+    """A shorter limit; the prompts of a profile shrink with it."""
+    traffic = running.scenario.traffic
+    limit, output = traffic.context_limit_tokens, number_exact(running.choice.lengths.output)
+    cap = int(limit * catalog.judgements.value("context_cap_share"))
+    if cap <= output + 1:
+        return
+    changes: dict[str, Any] = {"ctx": cap, "output": int(output)}
+    if request.profile is not None:
+        profile, _ = profile_of(catalog, request.profile)
+        try:
+            changes = {"profile": profile.stretched((cap - output) / (limit - output), cap)}
+        except ValidationError:
+            # Shorter than the parts that requests share: there is no such feature.
+            return
+    yield Lever(
+        id="context_cap",
+        what=f"context capped at {cap:,} tokens",
+        side_effect="longer requests are refused or cut: this is a smaller feature",
+        changes=changes,
+        is_same_feature=False,
+    )
 
 
 def try_each(catalog: Catalog, request: QuoteRequest, levers: list[Lever], today: date) -> list[Tried]:
@@ -267,11 +284,15 @@ def _lever_section(base: Evaluated | None, one: Tried, rps: float) -> Section:
         "side_effect": one.lever.side_effect,
         "is_same_feature": one.lever.is_same_feature,
         "refused": one.refused,
-        "changes": dict(one.lever.changes),
+        "changes": {name: _plain(value) for name, value in one.lever.changes.items()},
     }
     if one.running is None:
         return section
     return section | running_section(one.running, rps) | {"saves_share": _saved(base, one.running)}
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, TrafficProfile) else value
 
 
 def _saved(base: Evaluated | None, running: Evaluated) -> float | None:

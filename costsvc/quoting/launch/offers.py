@@ -94,7 +94,7 @@ def buying_section(catalog: Catalog, running: Evaluated, offered: Offered) -> Se
         "published_prices": known,
         "that_take_the_context": len(priced),
         "own_usd_per_month": money(running.usd_per_month(offered.rps)),
-        "cheapest": [_row(usd, offer, offered) for usd, offer in priced[:LISTED_OFFERS]],
+        "cheapest": [_row(running, usd, offer, offered) for usd, offer in priced[:LISTED_OFFERS]],
         "break_even": None,
     }
     if not priced:
@@ -106,12 +106,14 @@ def buying_section(catalog: Catalog, running: Evaluated, offered: Offered) -> Se
     return section
 
 
-def _row(usd: float, offer: ApiPrice, offered: Offered) -> Section:
+def _row(running: Evaluated, usd: float, offer: ApiPrice, offered: Offered) -> Section:
+    found = _from_rates(running, usd)
     return {
         "provider": offer.provider,
         "provider_model_id": offer.provider_model_id,
         "request_usd": money(usd),
         "usd_per_month": money(usd * offered.rps * SECONDS_PER_HOUR * HOURS_PER_MONTH),
+        "own_cheaper_from_rps": None if found is None else number(found[0]),
         "cached_price_known": offer.cached_input_usd_per_mtok is not None,
         "context_limit_tokens": offer.context_limit_tokens,
         "observed": offer.observed.isoformat() if offer.observed else None,
@@ -119,12 +121,17 @@ def _row(usd: float, offer: ApiPrice, offered: Offered) -> Section:
     }
 
 
-def _break_even(running: Evaluated, api_request_usd: float) -> Section:
+def _from_rates(running: Evaluated, api_request_usd: float) -> tuple[float, float] | None:
+    """Rates from which own replicas cost less than one published price. [1/s]"""
     state = running.choice.state
     decode, prefill = running.gpus * running.price.usd_per_gpu_second, number_exact(state.prefill_replicas)
     carried = number_exact(state.requests_per_s) * running.scenario.utilization_share
     # A prefill pool comes in proportion: of two pools both are then counted as continuous.
-    found = break_even(api_request_usd, decode * (1.0 + prefill), carried)
+    return break_even(api_request_usd, decode * (1.0 + prefill), carried)
+
+
+def _break_even(running: Evaluated, api_request_usd: float) -> Section:
+    found = _from_rates(running, api_request_usd)
     if found is None:
         return {"note": "the cheapest published price is below the own cost of a full replica at any traffic"}
     first, for_good = found

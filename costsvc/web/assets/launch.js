@@ -94,7 +94,8 @@ function buying({ buying: offer, opportunity, longer_context: longer }) {
       : `1,000 more tokens in every request cost ${usd(longer.usd_per_month)} per month.`)),
   offer.cheapest.length ? table("Published prices that take this context", [
     ["provider", (row) => row.provider], ["USD per request", (row) => usd(row.request_usd), true],
-    ["USD per month", (row) => usd(row.usd_per_month), true], ["cached price", (row) => (row.cached_price_known ? "published" : "none: as input")],
+    ["USD per month", (row) => usd(row.usd_per_month), true],
+    ["own cheaper from", (row) => (row.own_cheaper_from_rps == null ? "never" : `${number(row.own_cheaper_from_rps)} /s`), true], ["cached price", (row) => (row.cached_price_known ? "published" : "none: as input")],
     ["observed", (row) => row.observed]], offer.cheapest.slice(0, 5)) : null);
 }
 
