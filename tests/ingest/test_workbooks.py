@@ -10,6 +10,7 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl.utils import get_column_letter
 
 from costsvc.errors import InvalidRequest
 from costsvc.ingest import workbooks
@@ -17,7 +18,7 @@ from costsvc.ingest.workbooks import MOST_COLUMNS, MOST_ROWS, check_workbook
 from costsvc.quoting.batch import rows_of_xlsx
 
 
-def workbook(**cells: object) -> bytes:
+def workbook(**cells: str) -> bytes:
     """A workbook with these cells by name."""
     made = openpyxl.Workbook()
     sheet = made.active
@@ -75,7 +76,7 @@ def test_an_honest_workbook_is_read() -> None:
 
 
 def test_the_last_cell_that_is_read_passes() -> None:
-    name = openpyxl.utils.get_column_letter(MOST_COLUMNS)
+    name = get_column_letter(MOST_COLUMNS)
     check_workbook(workbook(**{f"{name}{MOST_ROWS}": "x"}))
 
 
