@@ -47,6 +47,11 @@ def units_s(units: Any, once_s: Any, unit_s: Any) -> Any:
     return (units > 0) * (once_s + units * unit_s)
 
 
+def launched_s(kernels_s: Any, prefill: Any, launches_s: Any) -> Any:
+    """Kernels, where there are prompts under the roof of what the host launches in a second. [s]"""
+    return np.hypot(kernels_s, (prefill > 0) * launches_s)
+
+
 def touched_experts(tokens: Any, experts: Any, log_miss_share: Any) -> Any:
     r"""Expected experts that a batch touches, uniform routing: :math:`E (1 - (1 - k/E)^m)`. [experts]
 
@@ -91,7 +96,7 @@ def compiled(function: Function) -> Function:
 
 _rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
 _touched_experts, _tokens_each = compiled(touched_experts), compiled(tokens_each)
-_mixed_prefill_tokens = compiled(mixed_prefill_tokens)
+_mixed_prefill_tokens, _launched_s = compiled(mixed_prefill_tokens), compiled(launched_s)
 
 
 class Coefficients(NamedTuple):
@@ -99,8 +104,8 @@ class Coefficients(NamedTuple):
 
     `roofs` are row_s, memory_s and half_rows of each operator: those that all tokens pass, the head, then
     prefill attention. `experts` are, of each kind of block, number, experts per token, ln of the missed share,
-    and the roof of one. `steps` and `loop` are in the order of `STEPS` and `LOOP`. Those of the network that
-    proposes tokens follow; without one it passes 0 times.
+    the roof of one, and the skew of the busiest rank. `steps` and `loop` are in the order of `STEPS` and `LOOP`.
+    Those of the network that proposes tokens follow; without one it passes 0 times.
     """
 
     token_roofs: int
@@ -130,8 +135,9 @@ STEPS: Final = (
     "prompt_s",
     "verified_tokens",
     "tokens_per_step",
+    "launches_s",
 )
-HOST_STEPS: Final = slice(STEPS.index("step_overhead_s"), STEPS.index("prompt_s") + 1)
+HOST_STEPS: Final = [STEPS.index(name) for name in ("step_overhead_s", "sampled_s", "prompt_s", "launches_s")]
 """What the host does: a draft's passes are launched without it."""
 LOOP: Final = (
     "step_token_limit",
@@ -161,18 +167,19 @@ def _own_s(
     tokens, rows = (decode + proposed + prefill) * steps[0], prefill * steps[0]
     heads, yielded = (sampled + proposed) * steps[0], sampled + decode * (steps[11] - 1.0)
     total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
-    total += _units_s(tokens, steps[6], 0.0) + steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
+    total += _units_s(tokens, steps[6], 0.0)
     for place in range(roofs.shape[1]):
         passing = tokens if place < token_roofs else heads if place == token_roofs else rows
         roof = roofs[:, place]
         total += _rows_s(passing, roof[0], roof[1], roof[2])
     for place in range(experts.shape[1]):
         block = experts[:, place]
-        visits = tokens * steps[1]
+        visits = tokens * steps[1] * block[6]
         touched = _touched_experts(visits, block[0], block[2])
         each = _tokens_each(visits, block[1], touched)
         total += touched * _rows_s(each, block[3], block[4], block[5])
-    return total
+    host_s = steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
+    return _launched_s(total, prefill, steps[12]) + host_s
 
 
 @compiled

@@ -3,14 +3,14 @@
 Arrays are (1, points): one layout under many loads of one mode.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.engine.formulas import Array, queue_factor
-from costsvc.engine.loop import Loop, prompt_batch, run_loop
+from costsvc.engine.loop import Loop, LoopPlan, prompt_batch, run_loop, ttft_unloaded_s
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits
@@ -18,21 +18,25 @@ from costsvc.engine.step import step_time
 
 LoadMode: TypeAlias = Literal["static", "continuous", "server", "offline-maxthroughput"]
 LOOP_ROUNDS: Final = 2
-BISECTIONS: Final = 40
+POOL_ROUNDS: Final = 6
+ROOT_ROUNDS: Final = 9
+TINY: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
     """Loads: requests held in flight, or arriving at a rate, or all there is.
 
-    `concurrency` infinite is as many as fit, `rps` infinite a flood; `max_batch` caps the scheduler where
-    finite. [sequences], [requests/s]
+    `concurrency` infinite is as many as fit, `rps` infinite a flood, both finite arrivals of which no more are
+    in flight; `max_batch` caps the scheduler where finite; `prefill_ratio` is how much prefill pool stands
+    beside a decode replica, infinite as much as it needs. [sequences], [requests/s], [1]
     """
 
     mode: LoadMode
     concurrency: Array
     rps: Array
     max_batch: Array
+    prefill_ratio: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,10 @@ def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
     if offered.mode == "static":
         return _static(replica, lengths, offered, wide)
     if offered.mode == "server" and bool(np.isfinite(offered.rps).all()):
-        return _open_loop(replica, lengths, offered, wide)
+        free = _open_loop(replica, lengths, offered, wide)
+        if not np.isfinite(offered.concurrency).any():
+            return free
+        return _fewer_in_flight(free, _closed_loop(replica, lengths, offered, wide), offered)
     return _closed_loop(replica, lengths, offered, wide)
 
 
@@ -68,22 +75,28 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
     """Users who each send the next request at once; those beyond the limit wait outside.
 
     Of those in the engine some are in prefill: by Little's law :math:`B = N D / (D + TTFT)` decode, with
-    D the time of the output.
+    D the time of the output. A prefill pool that passes on R prompts/s lets at most :math:`B = R D` decode,
+    and the others wait for it.
     """
     ceiling, bound = _tightest({name: limits[name] for name in ("memory", "max_num_seqs")})
     inside = np.minimum(offered.concurrency, ceiling)
     tokens = limits.get("step_tokens", np.full_like(inside, np.inf))
     running = np.minimum(inside, tokens)
-    loop = run_loop(replica, lengths, running, 1.0)
+    plan = LoopPlan(replica, lengths, 1.0)
+    loop = plan.at(running)
     flood = ~np.isfinite(offered.concurrency)
-    for _ in range(0 if flood.all() else LOOP_ROUNDS):
+    pooled = bool(np.isfinite(offered.prefill_ratio).any())
+    for _ in range(POOL_ROUNDS if pooled else 0 if flood.all() else LOOP_ROUNDS):
         decode_s = loop.step_s * lengths.output
         first_s = benchmark_ttft_s(replica, lengths, loop, inside)
         running = np.minimum(np.where(flood, inside, inside * decode_s / (decode_s + first_s)), tokens)
-        loop = run_loop(replica, lengths, running, 1.0)
+        running = np.minimum(running, _passed_on(loop, offered) * decode_s) if pooled else running
+        loop = plan.at(running)
     rate = running / (loop.step_s * lengths.output)
     waiting = np.where(flood, np.inf, np.maximum(offered.concurrency - inside, 0.0))
     first_s = benchmark_ttft_s(replica, lengths, loop, inside)
+    if pooled:
+        first_s = np.maximum(first_s, inside / rate - loop.step_s * lengths.output)
     by_tokens = np.where(running >= tokens, BOUNDS.index("step_tokens"), bound)
     return Served(
         output_tokens_per_s=rate * lengths.output,
@@ -94,14 +107,30 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
     )
 
 
+def _passed_on(loop: Loop, offered: Offered) -> Array:
+    """Prompts that the prefill pool finishes for each decode replica. [requests/s]"""
+    return np.asarray(offered.prefill_ratio / np.maximum(loop.prefill_s, np.finfo(float).tiny))
+
+
+def _fewer_in_flight(free: Served, closed: Served, offered: Offered) -> Served:
+    """Arrivals, or the closed loop of those that may be in flight where that is slower."""
+    less = np.isfinite(offered.concurrency) & (closed.output_tokens_per_s <= free.output_tokens_per_s)
+    names = [one.name for one in fields(Served)]
+    return Served(**{name: np.where(less, getattr(closed, name), getattr(free, name)) for name in names})
+
+
 def benchmark_ttft_s(replica: Replica, lengths: Lengths, loop: Loop, inside: Array) -> Array:
     """Mean time to first token of a closed loop, as benchmarks average it: opening burst included. [s]
 
     A floor of the stack, the own prompt behind those it meets, and a share of the whole loop's prompts, which
-    start together and stay clumped where lengths are alike.
+    start together and stay clumped where lengths are alike. With pools the own prompt alone: what waits before
+    a prefill pool follows from its rate.
     """
     calibration = replica.calibration
-    own_s = np.maximum(lengths.uncached / _room(replica, loop), 1.0) * loop.mixed_step_s + loop.prefill_s
+    if replica.deployments[0].mode == "disaggregated":
+        own_s = ttft_unloaded_s(replica, lengths) - calibration.ttft_floor_s
+        return np.asarray(calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s)
+    own_s = np.maximum(lengths.uncached / _room(replica, loop), 1.0) * loop.mixed_step_s
     marginal_s = (loop.mixed_step_s - loop.decode_step_s) * lengths.uncached / loop.mixed_prefill
     others = calibration.ttft_burst_share * (inside - 1.0) * np.maximum(marginal_s, 0.0)
     return np.asarray(calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s + others)
@@ -114,24 +143,47 @@ def _room(replica: Replica, loop: Loop) -> Array:
 def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
     """Poisson arrivals: the concurrency whose rate is the offered one, or the limit where none is."""
     ceiling, bound = _tightest(limits)
-    full = run_loop(replica, lengths, ceiling, 1.0)
+    plan = LoopPlan(replica, lengths, 1.0)
+    full = plan.at(ceiling)
     most = ceiling / (full.step_s * lengths.output)
-    low, high = np.zeros_like(ceiling), ceiling
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        loop = run_loop(replica, lengths, middle, 1.0)
-        slower = middle / (loop.step_s * lengths.output) < offered.rps
-        low, high = np.where(slower, middle, low), np.where(slower, high, middle)
-    loop = run_loop(replica, lengths, high, 1.0)
+    running, loop = _arriving(plan, offered.rps * lengths.output, ceiling, full)
     rate = np.minimum(offered.rps, most)
     wait_s = queue_factor(np.minimum(offered.rps / most, 1.0), ceiling) * loop.step_s
     return Served(
         output_tokens_per_s=rate * lengths.output,
-        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.maximum(high, 1.0)) + wait_s,
+        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.maximum(running, 1.0)) + wait_s,
         tpot_s=loop.step_s,
-        sequences=high,
+        sequences=running,
         bound=np.where(most <= offered.rps, bound, GIVEN),
     )
+
+
+def _arriving(plan: LoopPlan, tokens_per_s: Array, ceiling: Array, full: Loop) -> tuple[Array, Loop]:
+    r"""What runs at a rate, :math:`B = \lambda O T(B)`, at most the ceiling: regula falsi, Illinois rule.
+
+    References
+    ----------
+    .. [1] Dowell and Jarratt, BIT 11, 1971, "A modified regula falsi method".
+    """
+    low, high = np.zeros_like(ceiling), ceiling
+    f_low = -tokens_per_s * plan.at(low + TINY).step_s
+    f_high = ceiling - tokens_per_s * full.step_s
+    saturated = ~(f_high > 0)
+    side, middle, loop = np.zeros_like(ceiling), ceiling, full
+    for _ in range(ROOT_ROUNDS):
+        rise = np.where(saturated, 1.0, f_high - f_low)
+        middle = np.where(saturated, ceiling, high - f_high * (high - low) / rise)
+        loop = plan.at(middle)
+        f_middle = middle - tokens_per_s * loop.step_s
+        above = f_middle > 0
+        f_low = np.where(above, np.where(side > 0, f_low / 2, f_low), f_middle)
+        f_high = np.where(above, f_middle, np.where(side < 0, f_high / 2, f_high))
+        low, high, side = (
+            np.where(above, low, middle),
+            np.where(above, middle, high),
+            np.where(above, 1.0, -1.0),
+        )
+    return middle, loop
 
 
 def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:

@@ -10,6 +10,9 @@ from costsvc.engine.specs import DenseFfn, Ffn, LayerGroup, ModelSpec, MoeFfn
 
 GATED_MATRICES = 3
 PLAIN_MATRICES = 2
+FFN_PRODUCTS = 2
+ROUTED_PRODUCTS = 3
+PLAIN_LAYER_PRODUCTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,19 @@ def layer_parameters(group: LayerGroup, hidden_size: int) -> LayerParameters:
         router=router,
         norms=group.norm_vectors * hidden_size,
     )
+
+
+def layer_products(group: LayerGroup) -> int:
+    """Matrix products that one layer launches, gate and up as one: 4 in a plain layer, 10 in DeepSeek-V3's. [1]
+
+    Around each go its norm, rotation, activation or routing, so they measure what a layer launches at all.
+    """
+    mixer = 0 if group.attention is None else group.attention.products
+    if group.ffn is None:
+        return mixer
+    if isinstance(group.ffn, DenseFfn):
+        return mixer + FFN_PRODUCTS
+    return mixer + ROUTED_PRODUCTS + (FFN_PRODUCTS if group.ffn.shared_intermediate_size else 0)
 
 
 def embedding_parameters(model: ModelSpec) -> int:

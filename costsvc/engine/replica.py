@@ -16,6 +16,7 @@ from costsvc.engine.parameters import (
     embedding_parameters,
     expert_parameters,
     layer_parameters,
+    layer_products,
 )
 from costsvc.engine.specs import (
     Calibration,
@@ -80,6 +81,7 @@ class Replica:
     ep: Column
     dp: Column
     stage_layers: Column
+    stage_products: Column
     moe_layers: Column
     attention_parameters: Column
     ffn_parameters: Column
@@ -213,6 +215,7 @@ def compile_replica(
         ep=column([d.ep for d in deployments]),
         dp=column([d.dp for d in deployments]),
         stage_layers=slow.sum(axis=1, keepdims=True),
+        stage_products=slow @ column([layer_products(group) for group in model.groups]),
         moe_layers=slow @ np.asarray([[float(isinstance(g.ffn, MoeFfn))] for g in model.groups]),
         attention_parameters=attention[:, None],
         ffn_parameters=slow @ column([c.ffn for c in counted]) / tp,

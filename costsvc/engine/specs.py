@@ -328,6 +328,7 @@ class Calibration:
     pipeline_bubble_share: float
     step_overhead_s: float
     layer_overhead_s: float
+    eager_layer_s: float
     token_overhead_s: float
     prompt_overhead_s: float
     slowdown_ratio: float

@@ -1,16 +1,16 @@
 """One iteration of the serving loop, in seconds: decode tokens and prefill tokens through all layers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import Array, tokens_each
+from costsvc.engine.formulas import Array, launched_s, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
-from costsvc.engine.parameters import distinct_experts, log_miss_share
+from costsvc.engine.parameters import PLAIN_LAYER_PRODUCTS, distinct_experts, log_miss_share
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -68,12 +68,15 @@ def step_time(replica: Replica, batch: Batch) -> StepTime:
 
 
 class StepPlan:
-    """The iterations of a replica whose tokens see given contexts, ready for many numbers of tokens.
+    r"""The iterations of a replica whose tokens see given contexts, ready for many numbers of tokens.
 
     With pipeline stages the batch runs as `pp` micro-batches; a sequence gets its next token when all have
     passed, so the iteration takes `pp` times the slowest stage, and a bubble more. With attention
     data-parallelism each rank has its share of the sequences, and experts see the tokens of all.
     `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
+
+    Steps with prompts are launched layer by layer where pure decode steps replay a captured graph: small models
+    wait for the host, :math:`\sqrt{t^2 + t_l^2}` for :math:`t` of kernels and :math:`t_l` of launches.
 
     Where tokens are proposed, each sequence brings them along to be verified: its cache is read once for all.
     `draft` passes once a token, launched without the host in between, and prefills the same prompts.
@@ -110,7 +113,7 @@ class StepPlan:
         attention: Floats = 0.0
         for roof in self._prefill:
             attention = attention + roof.seconds(rows)
-        return StepTime(
+        kernels = StepTime(
             projections_s=of.projections.seconds(tokens),
             ffn_s=of.ffn.seconds(tokens) + (of.router.seconds(tokens) if of.router else 0.0),
             experts_s=of.experts_s(tokens),
@@ -119,9 +122,12 @@ class StepPlan:
             communication_s=of.communication.seconds(tokens),
             head_s=of.head.seconds((sampled + proposed) * of.rank_share),
             layer_overhead_s=np.where(tokens > 0, of.layer_overhead_s, 0.0),
-            host_overhead_s=of.host_s(decode, sampled),
-            draft_s=self._draft_s(decode, prefill),
+            host_overhead_s=0.0,
+            draft_s=0.0,
         )
+        waiting_s = launched_s(kernels.total_s, prefill, of.launches_s) - kernels.total_s
+        host_s = waiting_s + of.host_s(decode, sampled)
+        return replace(kernels, host_overhead_s=host_s, draft_s=self._draft_s(decode, prefill))
 
     def _draft_s(self, decode: Floats, prefill: Floats) -> Floats:
         if self.draft is None:
@@ -157,22 +163,27 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Experts:
-    """Routed experts of the layers that share one block: `roof` is of one touched expert."""
+    """Routed experts of the layers that share one block: `roof` is of one touched expert.
+
+    The busiest rank has `skew` times its share of the tokens, and never more than its experts.
+    """
 
     ffn: MoeFfn
     roof: Roof
+    skew: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
-        """All touched experts of one rank. [s]"""
-        touched = distinct_experts(self.ffn, tokens)
-        return touched * self.roof.seconds(tokens_each(tokens, self.ffn.experts_per_token, touched))
+        """All touched experts of the busiest rank. [s]"""
+        busiest = tokens * self.skew
+        touched = distinct_experts(self.ffn, busiest)
+        return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
     @property
     def coefficients(self) -> tuple[Floats, ...]:
         """As `formulas.Coefficients` has them."""
         roof, ffn = self.roof, self.ffn
         facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
-        return *facts, roof.row_s, roof.memory_s, roof.half_rows
+        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +200,7 @@ class _OfReplica:
     experts: tuple[_Experts, ...]
     communication: Line
     layer_overhead_s: Floats
+    launches_s: Floats
     step_overhead_s: Floats
     sampled_s: Floats
     prompt_s: Floats
@@ -215,7 +227,7 @@ class _OfReplica:
         )
         overheads = self.layer_overhead_s, self.step_overhead_s, self.sampled_s, self.prompt_s
         proposed = self.verified_tokens, self.yielded_tokens
-        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed
+        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed, self.launches_s
 
     def host_s(self, decode: Floats, sampled: Floats) -> Floats:
         """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
@@ -232,6 +244,7 @@ def _of_replica(replica: Replica) -> _OfReplica:
         efficiency = operators.matrix_efficiency(calibration, gpu, dtype, experts=False)
         return operators.gemm(parameters, dtype, gpu, efficiency).times(slow)
 
+    plain_layers = replica.stage_products / PLAIN_LAYER_PRODUCTS
     host = calibration.slowdown_ratio / replica.dp
     return _OfReplica(
         slowdown_ratio=slow,
@@ -243,7 +256,8 @@ def _of_replica(replica: Replica) -> _OfReplica:
         head=dense(replica.head_parameters, plan.embedding),
         experts=tuple(_expert_layers(replica, group, slow) for group in replica.expert_groups),
         communication=_communication(replica).times(slow),
-        layer_overhead_s=slow * replica.stage_layers * calibration.layer_overhead_s,
+        layer_overhead_s=slow * plain_layers * calibration.layer_overhead_s,
+        launches_s=replica.pp * plain_layers * calibration.eager_layer_s,
         step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
         sampled_s=host * calibration.token_overhead_s,
         prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,
@@ -256,9 +270,9 @@ def _expert_layers(replica: Replica, group: ExpertGroup, slow: Column) -> _Exper
     dtype = replica.deployments[0].weights.experts
     efficiency = operators.matrix_efficiency(replica.calibration, replica.gpu, dtype, experts=True)
     skew = np.where(replica.ep > 1, replica.calibration.expert_skew_ratio, 1.0)
-    parameters = skew * group.expert_parameters / (replica.tp * replica.dp)
+    parameters = group.expert_parameters / (replica.tp * replica.dp)
     roof = operators.gemm(parameters, dtype, replica.gpu, efficiency)
-    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers))
+    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers), skew=skew)
 
 
 def _decode_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> Line:

@@ -14,6 +14,7 @@ from costsvc.db.judgements import Judgements, Resolved
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.calibration import FitGroup, Moved, Problem, Vector, fit, log_errors
 from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.specs import Mode
 from costsvc.ingest.knobs import KnobsFile
 from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
@@ -36,6 +37,16 @@ class Errors:
     rate: Vector
     tpot: Vector
     ttft: Vector
+
+    def of_mode(self, mode: Mode) -> "Errors":
+        """Those of co-located or of disaggregated deployments."""
+        of = np.asarray([one.point.deployment.mode == mode for one in self.measurements], dtype=bool)
+        return Errors(
+            measurements=tuple(one for one, is_of in zip(self.measurements, of, strict=True) if is_of),
+            rate=self.rate[of],
+            tpot=self.tpot[of],
+            ttft=self.ttft[of],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +244,8 @@ def _calibration_of(table: Judgements, group: PointGroup) -> Resolved:
 def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGroup:
     """Weights fall with the size of a configuration, so that no sweep outvotes all others.
 
-    Servers are told their rate, and their first tokens wait in a queue that the table does not describe.
+    Servers are told their rate, and their first tokens wait in a queue that the table does not describe;
+    with pools they wait for prefill workers of another layout.
     """
     size = sizes.get(group.measurements[0].configuration, 1)
     server = group.offered.mode == "server"
@@ -242,7 +254,7 @@ def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGr
         lengths=group.lengths,
         offered=group.offered,
         output_tokens_per_s=nothing if server else group.output_tokens_per_s,
-        ttft_s=nothing if server else group.ttft_s,
+        ttft_s=nothing if server or group.point.deployment.mode == "disaggregated" else group.ttft_s,
         tpot_s=group.tpot_s,
         weight=np.full_like(group.tpot_s, size**-CONFIGURATION_EXPONENT),
     )

@@ -16,6 +16,7 @@ from costsvc.quoting.points import number_of, text_of
 from costsvc.quoting.predict import Point, point_of
 
 TRUSTED_TIERS = frozenset({"", "A", "B"})
+SHEET, UNFINISHED = "source_file=", "wip=True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +74,15 @@ def read_measurements(catalog: Catalog, files: Iterable[Path]) -> tuple[list[Mea
                 left.append(LeftOut(id=id, reason=f"tier {row['tier']}: not to be calibrated on"))
                 continue
             try:
-                kept.append(_measurement(catalog, row))
+                found = _measurement(catalog, row)
             except CostsvcError as error:
                 left.append(LeftOut(id=id, reason=error.message))
+                continue
+            doubt = _doubt(found)
+            if doubt is None:
+                kept.append(found)
+            else:
+                left.append(LeftOut(id=id, reason=doubt))
     return kept, left
 
 
@@ -98,6 +105,19 @@ def grouped(measurements: Iterable[Measurement]) -> list[PointGroup]:
         )
         groups.setdefault(key, []).append(one)
     return [_group(tuple(members)) for members in groups.values()]
+
+
+def _doubt(one: Measurement) -> str | None:
+    """Why a row may have been decoded several tokens at a time without saying so.
+
+    The sheets of nightly sweeps have no field for speculative decoding, and the same layout stands in them with
+    steps 1.3 to 2 times apart; the database of the same benchmark names such runs.
+    """
+    if UNFINISHED in one.source:
+        return "its source marks the run as unfinished work"
+    if one.source.startswith(SHEET) and one.point.model.spec.mtp_parameters:
+        return "its sheet has no field for speculative decoding, and the model ships multi-token prediction"
+    return None
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
@@ -146,6 +166,7 @@ def _group(members: tuple[Measurement, ...]) -> PointGroup:
             concurrency=np.concatenate([o.concurrency for o in offered], axis=1),
             rps=np.concatenate([o.rps for o in offered], axis=1),
             max_batch=np.concatenate([o.max_batch for o in offered], axis=1),
+            prefill_ratio=np.concatenate([o.prefill_ratio for o in offered], axis=1),
         ),
         output_tokens_per_s=row(one.output_tokens_per_s for one in members),
         ttft_s=row(one.ttft_s for one in members),

@@ -138,8 +138,7 @@ def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     weights = catalog.weight_plan_spec(text_of(row, "precision") or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     workers = count_of(row, "decode_num_workers") or 1
-    tp, pp = count_of(row, "decode_tp_size") or 1, count_of(row, "decode_pp_size") or 1
-    dp = count_of(row, "decode_attention_dp_size") or 1
+    tp, pp, dp = _pool_ranks(row, "decode", model)
     deployment = Deployment(
         tp=tp,
         pp=pp,
@@ -151,14 +150,30 @@ def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     )
     refuse_impossible(model.spec, deployment)
     concurrency = number_of(row, "concurrency")
+    prefill_workers = count_of(row, "prefill_num_workers")
+    prefill_gpus = (prefill_workers or 0) * math.prod(_pool_ranks(row, "prefill", model))
     return Point(
         model=model,
         gpu=gpu,
         stack=stack,
         deployment=deployment,
         traffic=_traffic(required_number(row, "isl"), required_number(row, "osl"), 0.0),
-        offered=offered_load("continuous", None if concurrency is None else concurrency / workers),
+        offered=offered_load(
+            "continuous",
+            None if concurrency is None else concurrency / workers,
+            prefill_ratio=prefill_gpus / (workers * deployment.gpus) if prefill_workers else None,
+        ),
     )
+
+
+def _pool_ranks(row: Mapping[str, str], pool: str, model: ModelEntry) -> tuple[int, int, int]:
+    """tp, pp and attention dp of a pool's worker; tp that heads cannot be split over are dp ranks."""
+    tp, pp = count_of(row, f"{pool}_tp_size") or 1, count_of(row, f"{pool}_pp_size") or 1
+    dp = count_of(row, f"{pool}_attention_dp_size") or 1
+    groups = model.spec.groups
+    heads = [getattr(group.attention, "query_heads", tp) for group in groups if group.attention]
+    routed = any(isinstance(group.ffn, MoeFfn) for group in groups)
+    return (1, pp, tp * dp) if routed and any(head % tp for head in heads) else (tp, pp, dp)
 
 
 def stack_of(catalog: Catalog, engine: str | None, version: str | None = None) -> StackEntry:
@@ -250,7 +265,11 @@ def _traffic(prompt: float, output: float, cached: float) -> Traffic:
 
 
 def offered_load(
-    mode: str, concurrency: float | None = None, rps: float | None = None, max_batch: float | None = None
+    mode: str,
+    concurrency: float | None = None,
+    rps: float | None = None,
+    max_batch: float | None = None,
+    prefill_ratio: float | None = None,
 ) -> Offered:
     """One load as the engine takes it; None is without limit."""
 
@@ -258,7 +277,11 @@ def offered_load(
         return np.asarray([[math.inf if value is None else value]])
 
     return Offered(
-        mode=cast(LoadMode, mode), concurrency=cell(concurrency), rps=cell(rps), max_batch=cell(max_batch)
+        mode=cast(LoadMode, mode),
+        concurrency=cell(concurrency),
+        rps=cell(rps),
+        max_batch=cell(max_batch),
+        prefill_ratio=cell(prefill_ratio),
     )
 
 

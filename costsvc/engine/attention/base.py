@@ -45,6 +45,9 @@ class Mixer:
     keeps_tokens: ClassVar[bool] = True
     """Whether each token stays readable, so that the context makes attention longer."""
 
+    products: ClassVar[int] = 2
+    """Matrix products of a layer's mixer: the fused input projections and the output. [1]"""
+
     def state_bytes(self) -> float:
         """Memory of a sequence that does not grow with it. [B]"""
         return 0.0

@@ -1,7 +1,7 @@
 """Attention over a compressed latent that all heads share: MLA, and DeepSeek-V4's compressed cache."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class LatentAttention(Mixer):
     output_gate: bool = False
     indexer: SparseIndexer | None = None
     kind: Literal["mla"] = "mla"
+    products: ClassVar[int] = 5  # into both latents, queries up, keys and values absorbed, output
 
     def kv_values(self, context_tokens: Floats) -> Floats:
         """Values held for a context. [values]"""
@@ -125,6 +126,7 @@ class CompressedAttention(Mixer):
     compress_ratio: int
     indexer: SparseIndexer | None = None
     kind: Literal["compressed"] = "compressed"
+    products: ClassVar[int] = 5  # into the latents, queries up, compressor, grouped output, output
 
     def kv_values(self, context_tokens: Floats) -> Floats:
         """Values held for a context. [values]"""
