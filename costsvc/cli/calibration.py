@@ -51,7 +51,7 @@ def calibrate_command(folder: Path, dry_run: bool) -> None:
         )
     click.echo(f"{len(measurements)} points used, {left} rows left out.")
     for title, errors in (("in sample", fitted.in_sample), ("held out", fitted.held_out)):
-        for figure in headline(errors):
+        for figure in headline(errors.of_mode("colocated")):
             click.echo(f"{title}: {_sentence(figure)}")
     replaced = names(fitted.settings)
     before = [one for one in catalog.content.judgements if one.name in replaced]
@@ -109,7 +109,8 @@ def _write(root: Path, fitted: Fitted, measurements: list[Measurement], today: d
         locator="10th and 90th percentile of predicted over measured output tokens/s",
         dated=today,
     )
-    spread = [*bands(fitted.held_out, today, "fit"), *measured_region(measurements, today, "fit")]
+    together = [one for one in measurements if one.point.deployment.mode == "colocated"]
+    spread = [*bands(fitted.held_out, today, "fit"), *measured_region(together, today, "fit")]
     texts = {FITTED: judgement_file(fit, fitted.judgements), BANDS: judgement_file(residuals, spread)}
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """The accuracy page: a validation as text and pictures."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -49,7 +49,10 @@ def _page(validation: Section, pictures: Mapping[str, str]) -> str:
     for name, rows in cast("dict[str, list[Section]]", validation["held_out_regimes"]).items():
         parts.append(_table(name.capitalize(), rows))
     parts.append(_table("Disaggregated deployments", cast("list[Section]", validation["disaggregated"])))
-    parts += _reasons(cast("list[Section]", validation["reasons_left_out"]))
+    pairs = cast("Section", validation["prefix_pairs"])
+    parts.append(_table("Prefix caching", cast("list[Section]", pairs["figures"])))
+    parts += _reasons("Rows left out", cast("list[Section]", validation["reasons_left_out"]))
+    parts += _reasons("Prefix pairs left out", cast("list[Section]", pairs["reasons_left_out"]))
     return "\n".join(parts)
 
 
@@ -73,8 +76,10 @@ def _gallery(pictures: Mapping[str, str]) -> str:
     return "\n".join(f"![{title}]({PICTURES}/{name})\n" for name, title in pictures.items())
 
 
-def _reasons(rows: Iterable[Section]) -> list[str]:
-    lines = ["## Rows left out\n", "| rows | reason |", "|---|---|"]
+def _reasons(title: str, rows: Sequence[Section]) -> list[str]:
+    if not rows:
+        return []
+    lines = [f"## {title}\n", "| rows | reason |", "|---|---|"]
     lines += [f"| {row['rows']} | {str(row['reason']).replace('|', '/')} |" for row in rows]
     return ["\n".join(lines) + "\n"]
 

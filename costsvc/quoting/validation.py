@@ -12,26 +12,27 @@ from costsvc.quoting.accuracy import REGIMES, band_figure, by_configuration, by_
 from costsvc.quoting.answer.plain import Plain, Section
 from costsvc.quoting.calibrate import Errors, predicted_errors
 from costsvc.quoting.measured import LeftOut, Measurement, read_measurements
+from costsvc.quoting.prefix_pairs import PAIRS, pair_errors, read_pairs
 
-CORE, SMALLER, SPLIT = "throughput_core.csv", "throughput_more.csv", "throughput_disagg.csv"
+CORE, SUPERSET = "throughput_core.csv", "throughput_all.csv"
 HELD_OUT = "fit/held_out.csv"
 DIGITS = 4
 LEFT_OUT_SHOWN = 20
 
 
 def point_files(folder: Path) -> list[Path]:
-    """Tables of co-located throughput in a folder; a superset named `_all` is left aside beside a `_core`."""
+    """Tables of throughput in a folder; a superset named `_all` is left aside beside a `_core`."""
     found = sorted(folder.glob("throughput_*.csv"))
-    names = {path.name for path in found}
-    skipped = {SPLIT} | ({"throughput_all.csv"} if CORE in names else set())
-    return [path for path in found if path.name not in skipped]
+    is_doubled = CORE in {path.name for path in found}
+    return [path for path in found if not (is_doubled and path.name == SUPERSET)]
 
 
 def validation_of(catalog: Catalog, folder: Path, held_out_file: Path) -> tuple[Section, Errors]:
     """Figures on all points of a folder, in sample and held out, and the held-out errors behind them."""
     kept, left = read_measurements(catalog, point_files(folder))
     errors = predicted_errors(catalog, kept)
-    held_out = read_held_out(held_out_file, kept) if held_out_file.is_file() else errors
+    all_held_out = read_held_out(held_out_file, kept) if held_out_file.is_file() else errors
+    errors, held_out = errors.of_mode("colocated"), all_held_out.of_mode("colocated")
     bands = band_figure(held_out, catalog.judgements)
     whole = by_configuration(held_out)
     section: Section = {
@@ -48,21 +49,30 @@ def validation_of(catalog: Catalog, folder: Path, held_out_file: Path) -> tuple[
         "held_out_regimes": {
             name: [_plain(one.plain()) for one in by_regime(held_out, name)] for name in REGIMES
         },
-        "disaggregated": _split_figures(catalog, folder),
+        "disaggregated": _latency_figures(all_held_out.of_mode("disaggregated")),
+        "prefix_pairs": _pair_figures(catalog, folder),
         "reasons_left_out": _reasons(left),
     }
     return section, held_out
 
 
-def _split_figures(catalog: Catalog, folder: Path) -> list[Plain]:
-    path = folder / SPLIT
-    if not path.is_file():
-        return []
-    kept, _ = read_measurements(catalog, [path])
-    errors = predicted_errors(catalog, kept)
+def _latency_figures(errors: Errors) -> list[Plain]:
     pairs = (("TPOT", errors.tpot), ("TTFT", errors.ttft))
     found = (figure(name, "disaggregated", ratios) for name, ratios in pairs)
     return [_plain(one.plain()) for one in found if one is not None]
+
+
+def _pair_figures(catalog: Catalog, folder: Path) -> Section:
+    """Warm over cold of published pairs, and the pairs left out."""
+    path = folder / PAIRS
+    if not path.is_file():
+        return {"figures": [], "reasons_left_out": []}
+    kept, left = read_pairs(catalog, path)
+    errors = pair_errors(catalog, kept)
+    named = (("output tokens/s, warm over cold", errors.rate), ("TTFT, warm over cold", errors.ttft))
+    found = (figure(name, "hit rate known", ratios) for name, ratios in named)
+    figures: list[Plain] = [_plain(one.plain()) for one in found if one is not None]
+    return {"figures": figures, "reasons_left_out": _reasons(left)}
 
 
 def _reasons(left: Iterable[LeftOut]) -> list[Plain]:
