@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.formulas import Array, queue_factor
+from costsvc.engine.formulas import Array
 from costsvc.engine.loop import Loop, LoopPlan, prompt_batch, run_loop, ttft_unloaded_s
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
@@ -141,21 +141,38 @@ def _room(replica: Replica, loop: Loop) -> Array:
 
 
 def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
-    """Poisson arrivals: the concurrency whose rate is the offered one, or the limit where none is."""
+    """Poisson arrivals: the concurrency whose rate is the offered one, or the limit where none is.
+
+    They come one by one, so a prompt meets a queue and no burst.
+    """
     ceiling, bound = _tightest(limits)
     plan = LoopPlan(replica, lengths, 1.0)
     full = plan.at(ceiling)
     most = ceiling / (full.step_s * lengths.output)
     running, loop = _arriving(plan, offered.rps * lengths.output, ceiling, full)
     rate = np.minimum(offered.rps, most)
-    wait_s = queue_factor(np.minimum(offered.rps / most, 1.0), ceiling) * loop.step_s
+    wait_s = _slot_wait_s(rate / most, ceiling, loop.step_s * lengths.output)
     return Served(
         output_tokens_per_s=rate * lengths.output,
-        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.maximum(running, 1.0)) + wait_s,
+        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.ones_like(running)) + wait_s,
         tpot_s=loop.step_s,
         sequences=running,
         bound=np.where(most <= offered.rps, bound, GIVEN),
     )
+
+
+def _slot_wait_s(load_share: Array, slots: Array, stay_s: Array) -> Array:
+    r"""Mean wait for one of c slots, M/D/c: :math:`\frac{S}{2c} \rho^{\sqrt{2(c+1)}-1} / (1-\rho)`, at most half a stay.
+
+    In seconds, like the stay :math:`S`.
+
+    References
+    ----------
+    .. [1] Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977, eq. 2.4; halved for constant stays.
+    """
+    idle = np.maximum(1.0 - load_share, np.finfo(float).eps)
+    waiting = load_share ** (np.sqrt(2.0 * (slots + 1.0)) - 1.0) / (slots * idle)
+    return np.asarray(stay_s / 2.0 * np.minimum(waiting, 1.0))
 
 
 def _arriving(plan: LoopPlan, tokens_per_s: Array, ceiling: Array, full: Loop) -> tuple[Array, Loop]:

@@ -15,7 +15,7 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.calibration import FitGroup, Moved, Problem, Vector, fit, log_errors
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.specs import Mode
-from costsvc.ingest.knobs import KnobsFile
+from costsvc.ingest.knobs import KnobsFile, KnobWeights
 from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
@@ -80,7 +80,7 @@ class Fitting:
         prior = np.log([setting.prior for setting in settings])
         upper = np.log([setting.knob.at_most or np.inf for setting in settings])
         return Problem(
-            groups=[_fit_group(group, self._sizes()) for group in self.groups],
+            groups=[_fit_group(group, self._sizes(), self.knobs.weights) for group in self.groups],
             layouts=self.layouts,
             moved=self.moved,
             start=np.minimum(self._current(prior), upper),
@@ -241,22 +241,25 @@ def _calibration_of(table: Judgements, group: PointGroup) -> Resolved:
     )
 
 
-def _fit_group(group: PointGroup, sizes: Mapping[tuple[str, ...], int]) -> FitGroup:
+def _fit_group(
+    group: PointGroup, sizes: Mapping[tuple[str, ...], int], weights: KnobWeights | None = None
+) -> FitGroup:
     """Weights fall with the size of a configuration, so that no sweep outvotes all others.
 
     Servers are told their rate, and their first tokens wait in a queue that the table does not describe;
-    with pools they wait for prefill workers of another layout.
+    with pools they wait for prefill workers of another layout, and TPOT counts as a rate does elsewhere.
     """
     size = sizes.get(group.measurements[0].configuration, 1)
-    server = group.offered.mode == "server"
+    server, pooled = group.offered.mode == "server", group.point.deployment.mode == "disaggregated"
+    say = weights.rate / weights.tpot if pooled and weights else 1.0
     nothing = np.full_like(group.tpot_s, np.nan)
     return FitGroup(
         lengths=group.lengths,
         offered=group.offered,
         output_tokens_per_s=nothing if server else group.output_tokens_per_s,
-        ttft_s=nothing if server or group.point.deployment.mode == "disaggregated" else group.ttft_s,
+        ttft_s=nothing if server or pooled else group.ttft_s,
         tpot_s=group.tpot_s,
-        weight=np.full_like(group.tpot_s, size**-CONFIGURATION_EXPONENT),
+        weight=np.full_like(group.tpot_s, say * size**-CONFIGURATION_EXPONENT),
     )
 
 

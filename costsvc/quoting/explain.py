@@ -21,8 +21,8 @@ STEP_FORMULAS = {
     "prefill_attention_s": "layers x FLOPs / (peak mfu v / (v + v_half))",
     "communication_s": "layers x all-reduces (latency + 2 (n-1)/n bytes / link), all-to-all and stage hops",
     "head_s": "the matrix product of sampled tokens with the head",
-    "layer_overhead_s": "layers x launch overhead",
-    "host_overhead_s": "per step + per sampled token + per prompt",
+    "layer_overhead_s": "layers x matrix products / 4 x launch overhead",
+    "host_overhead_s": "per step + per sampled token + per prompt + waiting for launches of steps with prompts",
     "draft_s": "draft tokens x one pass of the draft, and its prefill of the same prompts",
 }
 

@@ -39,7 +39,7 @@ _VENDOR_FLOODS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A row, resolved."""
+    """A row, resolved. `offered` is what one of `replicas` gets, which are all alike."""
 
     model: ModelEntry
     gpu: GpuEntry
@@ -47,6 +47,7 @@ class Point:
     deployment: Deployment
     traffic: Traffic
     offered: Offered
+    replicas: int = 1
 
 
 def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]:
@@ -60,7 +61,7 @@ def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]
     point = point_of(catalog, row)
     served = serve_point(catalog, point)
     low_ratio, high_ratio = _band(catalog, point)
-    rate = float(served.output_tokens_per_s[0, 0])
+    rate = point.replicas * float(served.output_tokens_per_s[0, 0])
     ttft_s = float(served.ttft_s[0, 0])
     return {
         "output_tok_s": rate,
@@ -68,7 +69,7 @@ def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]
         "output_tok_s_high": rate / low_ratio,
         "ttft_ms": ttft_s * MS_PER_S if math.isfinite(ttft_s) else None,
         "tpot_ms": float(served.tpot_s[0, 0]) * MS_PER_S,
-        "concurrency": float(served.sequences[0, 0]),
+        "concurrency": point.replicas * float(served.sequences[0, 0]),
         "bound": BOUNDS[int(served.bound[0, 0])],
         "extrapolated": _is_extrapolated(catalog, point),
     }
@@ -163,6 +164,7 @@ def disaggregated_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
             None if concurrency is None else concurrency / workers,
             prefill_ratio=prefill_gpus / (workers * deployment.gpus) if prefill_workers else None,
         ),
+        replicas=workers,
     )
 
 

@@ -1,0 +1,75 @@
+"""Loads of benchmarks: arrivals, users in a loop, and a prefill pool that lets only so many decode."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from costsvc.engine.loads import Served, serve
+from costsvc.engine.replica import Replica
+from costsvc.engine.serving import GIVEN, lengths_of
+from costsvc.quoting.predict import offered_load
+from tests.engine.shapes import one, requests, served
+
+TRAFFIC = requests(2_000, 200)
+LENGTHS = lengths_of(TRAFFIC)
+
+
+def run(replica: Replica, mode: str, **load: Any) -> Served:
+    return serve(replica, LENGTHS, offered_load(mode, **load))
+
+
+@pytest.mark.parametrize("rps", [0.01, 1.0, 4.0])
+def test_arrivals_that_are_met_leave_as_fast_as_they_come(rps: float) -> None:
+    found = run(served("llama-3-70b", tp=4), "server", rps=rps)
+    assert one(found.output_tokens_per_s) == pytest.approx(rps * 200)
+    assert one(found.sequences) == pytest.approx(rps * 200 * one(found.tpot_s), rel=1e-6)
+    assert int(found.bound[0, 0]) == GIVEN
+
+
+def test_no_more_leave_than_the_deployment_can_serve() -> None:
+    replica = served("llama-3-70b", tp=4)
+    most = run(replica, "server", rps=1e6)
+    assert one(most.output_tokens_per_s) < 1e6 * 200
+    assert one(most.output_tokens_per_s) == pytest.approx(
+        one(run(replica, "server", rps=1e7).output_tokens_per_s)
+    )
+    assert int(most.bound[0, 0]) != GIVEN
+
+
+def test_arrivals_of_few_in_flight_are_a_loop_of_those() -> None:
+    replica = served("llama-3-70b", tp=4)
+    loop = run(replica, "continuous", concurrency=8.0)
+    busy = run(replica, "server", rps=1e3, concurrency=8.0)
+    assert one(busy.output_tokens_per_s) == pytest.approx(one(loop.output_tokens_per_s))
+    idle = run(replica, "server", rps=0.1, concurrency=8.0)
+    assert one(idle.output_tokens_per_s) == pytest.approx(20.0)
+
+
+def test_a_prefill_pool_passes_on_only_what_it_prefills() -> None:
+    replica = served("llama-3-70b", "h200-sxm", tp=4, mode="disaggregated")
+    ample, scarce = (run(replica, "continuous", concurrency=256.0, prefill_ratio=r) for r in (64.0, 0.1))
+    assert one(scarce.output_tokens_per_s) < one(ample.output_tokens_per_s)
+    assert one(scarce.tpot_s) < one(ample.tpot_s)
+    assert one(scarce.ttft_s) > one(ample.ttft_s)
+    in_flight = one(scarce.output_tokens_per_s) / 200 * (one(scarce.ttft_s) + 200 * one(scarce.tpot_s))
+    assert in_flight == pytest.approx(256.0, rel=0.02)
+
+
+def test_twice_the_prefill_pool_passes_on_twice_as_much() -> None:
+    replica = served("llama-3-70b", "h200-sxm", tp=4, mode="disaggregated")
+    rates = [
+        one(run(replica, "continuous", concurrency=256.0, prefill_ratio=ratio).output_tokens_per_s)
+        for ratio in (0.05, 0.1)
+    ]
+    assert rates[1] == pytest.approx(2 * rates[0], rel=0.02)
+
+
+def test_loads_side_by_side_are_served_as_alone() -> None:
+    replica = served("llama-3.1-8b")
+    rates = [0.5, 5.0, 1e5]
+    alone = [one(run(replica, "server", rps=rps).output_tokens_per_s) for rps in rates]
+    first = offered_load("server", rps=1.0)
+    together = serve(replica, LENGTHS, replace(first, rps=np.asarray([rates])))
+    assert together.output_tokens_per_s[0] == pytest.approx(alone, rel=1e-6)
