@@ -162,7 +162,7 @@ def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dic
 
 
 def _slot_wait_s(load_share: Array, slots: Array, stay_s: Array) -> Array:
-    r"""Mean wait for one of c slots, M/D/c: :math:`\frac{S}{2c} \rho^{\sqrt{2(c+1)}-1} / (1-\rho)`, at most half a stay.
+    r"""Mean wait for a slot of c, M/D/c: :math:`\frac{S}{2c} \rho^{\sqrt{2(c+1)}-1} / (1-\rho)`, at most half a stay.
 
     In seconds, like the stay :math:`S`.
 
