@@ -184,3 +184,29 @@ def test_communication_is_nothing_on_one_accelerator_and_something_on_two() -> N
     ]
     assert one(terms[0].communication_s) == 0
     assert one(terms[1].communication_s) > 0
+
+
+def test_a_skewed_rank_is_busier_but_reads_no_more_than_its_experts() -> None:
+    replica = served("deepseek-v3", "h200-sxm", dp=8, ep=8)
+    lengths = lengths_of(requests(1_000, 100))
+
+    def experts_s(sequences: float, skew: float) -> float:
+        calibration = replace(replica.calibration, expert_skew_ratio=skew)
+        batch = loop_batch(replica, lengths, sequences, 0.0)
+        return one(step_time(replica.under(calibration), batch).experts_s)
+
+    assert experts_s(16.0, 2.0) > 1.3 * experts_s(16.0, 1.0)
+    assert experts_s(512.0, 2.0) < 1.3 * experts_s(512.0, 1.0)
+    assert experts_s(512.0, 2.0) == pytest.approx(experts_s(1_024.0, 1.0))
+
+
+def test_steps_with_prompts_wait_for_the_host_where_kernels_are_short() -> None:
+    replica = served("llama-3.1-8b", tp=8)
+    lengths = lengths_of(requests(1_000, 100))
+    slow = replica.under(replace(replica.calibration, eager_layer_s=1e-3))
+    fast = replica.under(replace(replica.calibration, eager_layer_s=1e-9))
+    decode, mixed = (loop_batch(replica, lengths, 8.0, prompt) for prompt in (0.0, 1_000.0))
+    assert one(step_time(slow, decode).total_s) == pytest.approx(one(step_time(fast, decode).total_s))
+    assert one(step_time(slow, mixed).total_s) > 32 * 1e-3
+    kernels_s = one(step_time(fast, mixed).total_s)
+    assert one(step_time(slow, mixed).total_s) < kernels_s + 32 * 1e-3

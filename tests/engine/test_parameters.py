@@ -6,7 +6,7 @@ import pytest
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.attention import FullAttention
-from costsvc.engine.parameters import active_parameter_count, parameter_count
+from costsvc.engine.parameters import active_parameter_count, layer_products, parameter_count
 from costsvc.engine.replica import stage_patterns
 from costsvc.engine.specs import DenseFfn, DtypeSpec, ModelSpec, MoeFfn, WeightPlan
 from tests.engine.shapes import BF16, PLAIN, by_hand, layered, layout, one, served
@@ -121,3 +121,16 @@ def test_released_fp8_halves_what_is_stored_in_fp8() -> None:
     bf16, fp8 = (one(served("llama-3-70b", weights=plan, tp=8).weight_bytes) for plan in ("bf16", "fp8"))
     tables = 2 * 2 * 128_256 * 8192 / 8
     assert (bf16 - tables) / (fp8 - tables) == pytest.approx(2, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "products"),
+    [
+        ("llama-3-70b", {4}),  # q k v, output, gate and up, down
+        ("mixtral-8x7b", {5}),  # and the router
+        ("deepseek-v3", {7, 10}),  # latents of MLA; experts beside shared ones from the fourth layer on
+        ("nemotron-h-8b", {2}),  # each layer a mixer or a feed-forward block
+    ],
+)
+def test_a_layer_launches_its_matrix_products(catalog: Catalog, model: str, products: set[int]) -> None:
+    assert {layer_products(group) for group in catalog.model(model).spec.groups} == products
