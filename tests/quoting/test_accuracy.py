@@ -62,6 +62,22 @@ def test_the_bands_hold_about_four_fifths_and_are_narrow_enough(catalog: Catalog
     assert bands.median_half_width_share <= 0.3
 
 
+def test_two_pools_decode_as_fast_as_they_did(catalog: Catalog) -> None:
+    kept, left = read_measurements(catalog, [ROOT / "measured" / "throughput_disagg.csv"])
+    assert len(kept) >= 150
+    assert all(one.reason for one in left)
+    found = figure("TPOT", "disaggregated", predicted_errors(catalog, kept).tpot)
+    assert found is not None
+    assert found.median_error_share <= 0.15
+
+
+def test_sheets_that_may_hide_speculation_are_left_out_with_a_reason(catalog: Catalog) -> None:
+    _, left = read_measurements(catalog, [ROOT / "measured" / "throughput_disagg.csv"])
+    reasons = [one.reason for one in left]
+    assert any("no field for speculative decoding" in reason for reason in reasons)
+    assert any("unfinished work" in reason for reason in reasons)
+
+
 def test_no_generation_is_forgotten(in_sample: Errors) -> None:
     figures = {one.regime: one for one in by_regime(in_sample, "generation")}
     assert {"ada", "ampere", "blackwell", "cdna3", "hopper"} <= set(figures)
