@@ -23,7 +23,7 @@ from costsvc.quoting.perturbed import with_steps
 from costsvc.quoting.scenario import architecture_of
 
 ITERATIONS = 12
-FOLD_ITERATIONS = 10
+FOLD_ITERATIONS = 8
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
