@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from costsvc.engine.attention import Attention, SlidingAttention
 from costsvc.engine.layouts import draft_layout
 from costsvc.engine.parameters import (
+    PLAIN_LAYER_PRODUCTS,
     embedding_parameters,
     expert_parameters,
     layer_parameters,
@@ -69,6 +70,7 @@ class ExpertGroup:
 class Replica:
     """Layouts of one model on one accelerator. Columns are (layouts, 1), per accelerator where split.
 
+    `plain_layers` are a stage's layers as so many plain ones of four matrix products: what is launched counts.
     `weight_bytes` counts those of `draft`, the network that proposes tokens, where there is one.
     """
 
@@ -81,7 +83,7 @@ class Replica:
     ep: Column
     dp: Column
     stage_layers: Column
-    stage_products: Column
+    plain_layers: Column
     moe_layers: Column
     attention_parameters: Column
     ffn_parameters: Column
@@ -215,7 +217,7 @@ def compile_replica(
         ep=column([d.ep for d in deployments]),
         dp=column([d.dp for d in deployments]),
         stage_layers=slow.sum(axis=1, keepdims=True),
-        stage_products=slow @ column([layer_products(group) for group in model.groups]),
+        plain_layers=slow @ column([layer_products(group) / PLAIN_LAYER_PRODUCTS for group in model.groups]),
         moe_layers=slow @ np.asarray([[float(isinstance(g.ffn, MoeFfn))] for g in model.groups]),
         attention_parameters=attention[:, None],
         ffn_parameters=slow @ column([c.ffn for c in counted]) / tp,

@@ -10,7 +10,7 @@ from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible
 from costsvc.engine.formulas import Array, launched_s, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
-from costsvc.engine.parameters import PLAIN_LAYER_PRODUCTS, distinct_experts, log_miss_share
+from costsvc.engine.parameters import distinct_experts, log_miss_share
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -244,7 +244,6 @@ def _of_replica(replica: Replica) -> _OfReplica:
         efficiency = operators.matrix_efficiency(calibration, gpu, dtype, experts=False)
         return operators.gemm(parameters, dtype, gpu, efficiency).times(slow)
 
-    plain_layers = replica.stage_products / PLAIN_LAYER_PRODUCTS
     host = calibration.slowdown_ratio / replica.dp
     return _OfReplica(
         slowdown_ratio=slow,
@@ -256,8 +255,8 @@ def _of_replica(replica: Replica) -> _OfReplica:
         head=dense(replica.head_parameters, plan.embedding),
         experts=tuple(_expert_layers(replica, group, slow) for group in replica.expert_groups),
         communication=_communication(replica).times(slow),
-        layer_overhead_s=slow * plain_layers * calibration.layer_overhead_s,
-        launches_s=replica.pp * plain_layers * calibration.eager_layer_s,
+        layer_overhead_s=slow * replica.plain_layers * calibration.layer_overhead_s,
+        launches_s=replica.pp * replica.plain_layers * calibration.eager_layer_s,
         step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
         sampled_s=host * calibration.token_overhead_s,
         prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,
