@@ -165,16 +165,16 @@ class StepPlan:
 class _Experts:
     """Routed experts of the layers that share one block: `roof` is of one touched expert.
 
-    The busiest rank has `skew` times its share of the tokens, and never more than its experts.
+    The busiest rank has `skew_ratio` times its share of the tokens, and never more than its experts.
     """
 
     ffn: MoeFfn
     roof: Roof
-    skew: Floats
+    skew_ratio: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
         """All touched experts of the busiest rank. [s]"""
-        busiest = tokens * self.skew
+        busiest = tokens * self.skew_ratio
         touched = distinct_experts(self.ffn, busiest)
         return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
@@ -183,7 +183,7 @@ class _Experts:
         """As `formulas.Coefficients` has them."""
         roof, ffn = self.roof, self.ffn
         facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
-        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew
+        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,10 +268,10 @@ def _of_replica(replica: Replica) -> _OfReplica:
 def _expert_layers(replica: Replica, group: ExpertGroup, slow: Column) -> _Experts:
     dtype = replica.deployments[0].weights.experts
     efficiency = operators.matrix_efficiency(replica.calibration, replica.gpu, dtype, experts=True)
-    skew = np.where(replica.ep > 1, replica.calibration.expert_skew_ratio, 1.0)
+    skew_ratio = np.where(replica.ep > 1, replica.calibration.expert_skew_ratio, 1.0)
     parameters = group.expert_parameters / (replica.tp * replica.dp)
     roof = operators.gemm(parameters, dtype, replica.gpu, efficiency)
-    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers), skew=skew)
+    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers), skew_ratio=skew_ratio)
 
 
 def _decode_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> Line:
