@@ -17,7 +17,8 @@ RUN pip install --no-deps --no-build-isolation .
 
 # Nothing is written below the root but /tmp, so that may be read-only; libraries keep their caches there.
 ENV PYTHONDONTWRITEBYTECODE=1 \
-    MPLCONFIGDIR=/tmp/matplotlib
+    MPLCONFIGDIR=/tmp/matplotlib \
+    NUMBA_CACHE_DIR=/tmp/numba
 
 # The default database is a file in the working directory; mount a volume there to keep it.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/costsvc costsvc

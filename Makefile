@@ -76,12 +76,12 @@ $(BIN)/python:
 		{ echo "$(PYTHON) cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 # pyproject.toml is here for the console script and the version; installing again takes seconds.
-# Only modules that the service loads are compiled: compiling every installed file takes longer than downloading it.
+# Only what the service runs is compiled, its search to machine code: every installed file takes longer than downloading it.
 $(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing the service into $(VENV) …"
 	@$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock
 	@$(INSTALL_PROJECT)
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app'
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app; from costsvc.engine import formulas; formulas.make_ready()'
 	@touch $@
 
 # The development lock holds the runtime lock, so both are then up to date.

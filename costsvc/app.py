@@ -51,6 +51,7 @@ from costsvc.db.keys import KeyRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.engine.formulas import make_ready
 from costsvc.ingest.files import catalog_root
 from costsvc.quoting.validation_file import read_validation
 from costsvc.settings import Settings
@@ -210,6 +211,7 @@ def _running(
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await sync_to_thread(make_ready)
         await sync_to_thread(service.snapshots.start)
         keys.start()
         if service.shared is not None:

@@ -90,8 +90,14 @@ def queue_factor(load_share: Any, sequences: Any) -> Any:
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code, made at its first call and kept beside its source."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    """The function as machine code, made at its first call and kept beside its source, or in the user's cache.
+
+    Where neither can be written, each process makes it anew: NUMBA_CACHE_DIR names another place.
+    """
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    except RuntimeError:
+        return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 _rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
@@ -313,3 +319,24 @@ def most_sequences(
                     low, f_low = middle, f_middle
                 most[row, column] = low
     return most
+
+
+def make_ready() -> None:
+    """Compile, or fetch what was compiled before, so that no request has to wait for it."""
+    one, steps = np.ones((1, 1)), np.ones((len(STEPS), 1, 1))
+    roofs, experts = np.ones((3, 2, 1, 1)), np.ones((7, 1, 1, 1))
+    of = Coefficients(
+        token_roofs=1,
+        roofs=roofs,
+        experts=experts,
+        steps=steps,
+        loop=np.ones((len(LOOP), 1, 1)),
+        keeps_cache=True,
+        is_split=False,
+        draft_passes=0.0,
+        draft_token_roofs=1,
+        draft_roofs=roofs,
+        draft_experts=experts,
+        draft_steps=steps,
+    )
+    most_sequences(of, loop_states(of, one, 1.0)[0], 1.0, 1.0, 1.0)

@@ -95,7 +95,7 @@ class LoopPlan:
             roofs=roofs,
             experts=experts,
             steps=steps,
-            loop=filled([values], shape)[0],
+            loop=filled([values], shape)[:, 0],
             keeps_cache=replica.deployments[0].kv_cache,
             is_split=self._is_split,
             draft_passes=passes,

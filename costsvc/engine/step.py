@@ -157,8 +157,7 @@ class StepPlan:
         operators_ = [*of.roofs, of.head, *self._prefill]
         roofs = filled([(roof.row_s, roof.memory_s, roof.half_rows) for roof in operators_], points)
         experts = filled([block.coefficients for block in of.experts], points)
-        steps = filled([of.steps(self._decode)], points)
-        return np.moveaxis(roofs, 1, 0), np.moveaxis(experts, 1, 0), steps[0]
+        return roofs, experts, filled([of.steps(self._decode)], points)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,12 +320,12 @@ def _communication(replica: Replica) -> Line:
 
 
 def filled(rows: Sequence[Sequence[Floats]], points: tuple[int, ...]) -> Array:
-    """Values of any shape side by side in one array. (rows, values of a row, *points)"""
+    """Values of any shape side by side in one array. (values of a row, rows, *points)"""
     width = len(rows[0]) if rows else 0
-    array = np.empty((len(rows), width, *points))
+    array = np.empty((width, len(rows), *points))
     for place, row in enumerate(rows):
         for within, value in enumerate(row):
-            array[place, within] = value
+            array[within, place] = value
     return array
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from costsvc.engine.formulas import queue_factor
+from costsvc.engine.formulas import loop_states, make_ready, most_sequences, queue_factor
 from costsvc.engine.loop import LoopPlan, loop_batch, run_loop, step_token_limit
 from costsvc.engine.serving import lengths_of, solve
 from costsvc.engine.specs import Objectives
@@ -62,3 +62,14 @@ def test_the_search_ends_where_the_objective_is_just_kept(mode: str, latency: st
     assert 1 < float(state.sequences[0, 0]) < float(most.sequences[0, 0])
     assert getattr(state.loop, measured) == pytest.approx(limit_s, rel=1e-10)
     assert getattr(more, measured) > limit_s
+
+
+def test_what_is_made_ready_is_what_quotes_run() -> None:
+    make_ready()
+    before = len(loop_states.signatures), len(most_sequences.signatures)  # type: ignore[attr-defined]
+    for model, parallel in (
+        ("llama-3-70b", {"tp": 8}),
+        ("deepseek-v3.2", {"tp": 8, "mode": "disaggregated"}),
+    ):
+        solve(served(model, **parallel), LENGTHS, Objectives(tpot_s=0.05), 0.8)
+    assert (len(loop_states.signatures), len(most_sequences.signatures)) == before  # type: ignore[attr-defined]
