@@ -19,6 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 ROOT_STEPS: Final = 60
 ROOT_TOLERANCE: Final = 1e-12
+NEIGHBOURHOOD: Final = 0.03
 
 
 def roof_s(compute_s: Any, memory_s: Any) -> Any:
@@ -273,6 +274,40 @@ def _excess(of: Coefficients, layout: int, point: int, sequences: float, limits:
 
 
 @compiled
+def _most_at(of: Coefficients, layout: int, point: int, ceiling: float, near: float, limits: Array) -> float:
+    """`most_sequences` at one point; `near` is what was found at the point before, which is often much alike."""
+    low, high = near * (1.0 - NEIGHBOURHOOD), near * (1.0 + NEIGHBOURHOOD)
+    f_low = f_high = 0.0
+    is_near = low > 1.0 and high < ceiling
+    if is_near:
+        f_low, f_high = _excess(of, layout, point, low, limits), _excess(of, layout, point, high, limits)
+        is_near = f_low <= 0 and f_high > 0
+    if not is_near:
+        low, high = min(ceiling, 1.0), ceiling
+        f_high = _excess(of, layout, point, high, limits)
+        if not f_high > 0:
+            return ceiling
+        f_low = _excess(of, layout, point, low, limits)
+        if f_low > 0:
+            return np.nan
+    for _ in range(ROOT_STEPS):
+        gap = f_high - f_low
+        middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
+        f_middle = _excess(of, layout, point, middle, limits)
+        if abs(f_middle) < ROOT_TOLERANCE:
+            return middle
+        if f_middle > 0:
+            scale = 1.0 - f_middle / f_high
+            f_low *= scale if scale > 0 else 0.5
+            high, f_high = middle, f_middle
+        else:
+            scale = 1.0 - f_middle / f_low if f_low != 0 else 0.5
+            f_high *= scale if scale > 0 else 0.5
+            low, f_low = middle, f_middle
+    return low
+
+
+@compiled
 def most_sequences(
     of: Coefficients, ceiling: Array, tpot_s: float, ttft_s: float, utilization_share: float
 ) -> Array:
@@ -292,32 +327,10 @@ def most_sequences(
     limits = np.array([tpot_s, ttft_s, utilization_share])
     most = ceiling.copy()
     for row in range(ceiling.shape[0]):
+        near = np.nan
         for column in range(ceiling.shape[1]):
-            high = ceiling[row, column]
-            f_high = _excess(of, row, column, high, limits)
-            if not f_high > 0:
-                continue
-            low = min(high, 1.0)
-            f_low = _excess(of, row, column, low, limits)
-            most[row, column] = np.nan
-            if f_low > 0:
-                continue
-            for _ in range(ROOT_STEPS):
-                gap = f_high - f_low
-                middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
-                f_middle = _excess(of, row, column, middle, limits)
-                most[row, column] = middle
-                if abs(f_middle) < ROOT_TOLERANCE:
-                    break
-                if f_middle > 0:
-                    scale = 1.0 - f_middle / f_high
-                    f_low *= scale if scale > 0 else 0.5
-                    high, f_high = middle, f_middle
-                else:
-                    scale = 1.0 - f_middle / f_low if f_low != 0 else 0.5
-                    f_high *= scale if scale > 0 else 0.5
-                    low, f_low = middle, f_middle
-                most[row, column] = low
+            near = _most_at(of, row, column, ceiling[row, column], near, limits)
+            most[row, column] = near
     return most
 
 

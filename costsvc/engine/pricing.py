@@ -19,7 +19,7 @@ from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
 
-NODES = (12, 24, 48, 96)
+NODES = (12, 24)
 RELATIVE_STEP = 1e-3
 CELLS = 64
 NEARLY_NOTHING = 1e-5
@@ -62,7 +62,7 @@ def marginal_prices(
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
     so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
-    tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound, then
+    tokens. Gauss-Legendre nodes, twelve, then twice as many where the ray crosses a change of bound, then
     cells; central differences. The concurrency is solved anew at each point, so a token pays for time and for
     room. Without a cache a cached token costs what an uncached one does.
 
@@ -139,9 +139,12 @@ def _cell_prices(
     edges = np.linspace(0.0, 1.0, CELLS + 1)
     edges[0] = NEARLY_NOTHING
     low, high = edges[:-1, None] * tokens, edges[1:, None] * tokens
-    grown = np.asarray(list(np.ndindex(2, 2, 2)), dtype=bool)
-    corners = np.where(grown[:, None, :], high, low)
-    values = cost(corners.reshape(-1, len(tokens))).reshape(2, 2, 2, CELLS).sum(axis=-1)
+    # Tokens that there are none of do not grow: corners that differ in them alone are one.
+    grown = np.asarray(list(np.ndindex(2, 2, 2)), dtype=bool) & (tokens > 0)
+    distinct, place = np.unique(grown, axis=0, return_inverse=True)
+    corners = np.where(distinct[:, None, :], high, low)
+    costs = cost(corners.reshape(-1, len(tokens))).reshape(len(distinct), CELLS)
+    values = costs[place.ravel()].reshape(2, 2, 2, CELLS).sum(axis=-1)
     bills = [np.diff(values, axis=axis).ravel() @ SHAPLEY_WEIGHTS for axis in range(len(tokens))]
     return np.asarray(bills) / np.where(tokens > 0, tokens, 1.0)
 
