@@ -48,6 +48,8 @@ from costsvc.api.watch.watch import Observer, Watch
 from costsvc.db.engine import make_engine
 from costsvc.db.keyring import KeyRing
 from costsvc.db.keys import KeyRepository
+from costsvc.db.private_book import PrivateBook
+from costsvc.db.private_prices import PrivateRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
@@ -131,13 +133,15 @@ def create_app(
         timeout_s=settings.database_timeout_s,
     )
     repository = CatalogRepository(engine)
+    private = PrivateRepository(engine)
     keys = KeyRing(KeyRepository(engine))
     policy = Policy(settings.rate_burst, settings.rate_per_s) if settings.rate_per_s else None
     shared = _shared(settings, policy)
     service = Service(
-        SnapshotStore(repository, poll_s=settings.poll_s),
+        SnapshotStore(repository, private=PrivateBook(private), poll_s=settings.poll_s),
         repository,
         QuoteRepository(engine),
+        private,
         today,
         read_validation(catalog_root(settings.catalog_dir)),
         HeavyWork(running=settings.heavy_running, waiting=settings.heavy_waiting),

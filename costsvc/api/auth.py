@@ -50,6 +50,11 @@ def key_of(scope: RequestScope) -> ApiKey | None:
     return cast("ApiKey | None", scope["state"].get("key"))
 
 
+def owner_of(key: ApiKey) -> str:
+    """Keys of one named owner share what is theirs; a key of nobody has its own."""
+    return f"owner {key.owner}" if key.owner else f"key {key.id}"
+
+
 def shown_key(scope: RequestScope) -> str:
     """The key as it was sent, or nothing.
 

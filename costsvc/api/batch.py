@@ -15,7 +15,9 @@ from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES
 from costsvc.api.door import HEAVY
 from costsvc.api.formats import FORMATS, Format, View, presented
 from costsvc.api.openapi import SHOWN_AS, NoParameters, batch_body, documented, query_parameters
+from costsvc.api.rendering import revision_headers
 from costsvc.api.service import Service
+from costsvc.api.viewer import catalog_for
 from costsvc.quoting.batch import (
     BEFORE,
     Given,
@@ -67,11 +69,12 @@ async def post_batch(request: Request[Any, Any, Any], service: NamedDependency[S
     wanted = shown.format if "format" in request.query_params or accept != "*/*" else same
     if wanted not in (_JSON, _CSV, _XLSX):
         raise HTTPException(status_code=406, detail="A batch is answered as json, csv or xlsx.")
+    catalog = await catalog_for(request, service)
     body = await request.body()
     rows = await service.heavy.run(lambda: read(body))
-    answered = priced(service.catalog, rows, service.today())
+    answered = priced(catalog, rows, service.today())
     pieces = _workbook(answered) if wanted is _XLSX else _lines(answered, wanted)
-    headers = {"Cache-Control": "no-store", "X-Catalog-Revision": str(service.catalog.revision)}
+    headers = {"Cache-Control": "no-store", **revision_headers(catalog)}
     return Stream(service.heavy.pieces(pieces), media_type=wanted.content_type, headers=headers)
 
 

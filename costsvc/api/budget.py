@@ -9,7 +9,9 @@ from costsvc.api.bodies import json_object
 from costsvc.api.door import HEAVY
 from costsvc.api.formats import View, presented, with_suffixes
 from costsvc.api.openapi import SHOWN_AS, NoParameters, body_of, documented, query_parameters
+from costsvc.api.rendering import revision_headers
 from costsvc.api.service import Service
+from costsvc.api.viewer import catalog_for
 from costsvc.quoting.budget import Budget, budget_rows, budget_table, parse_budget
 from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.tables.cells import written
@@ -33,14 +35,15 @@ async def post_budget(request: Request[Any, Any, Any], service: NamedDependency[
     shown = presented(request, _VIEW)
     refuse_unknown(shown.given, ())
     budget = parse_budget(await json_object(request))
+    catalog = await catalog_for(request, service)
 
     def made() -> bytes:
-        rows = budget_rows(service.catalog, budget, service.today())
+        rows = budget_rows(catalog, budget, service.today())
         if shown.format.media_type == "application/json":
             return shown.rendered({"items": [_plain(row) for row in rows]})
         return shown.rendered({"items": rows})
 
-    headers = {"Cache-Control": "no-store", "X-Catalog-Revision": str(service.catalog.revision)}
+    headers = {"Cache-Control": "no-store", **revision_headers(catalog)}
     return Response(await service.heavy.run(made), media_type=shown.format.content_type, headers=headers)
 
 

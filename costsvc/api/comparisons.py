@@ -5,7 +5,6 @@ from datetime import date
 from typing import Any, Final, TypeVar
 
 from litestar import Request, Response, post, route
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
@@ -14,6 +13,7 @@ from costsvc.api.formats import View, presented, with_suffixes
 from costsvc.api.openapi import READ, SHOWN_AS, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
+from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.compare import CompareRequest, compare
@@ -135,7 +135,7 @@ async def post_launch_check(
     """Check one feature, for the traffic in the body."""
     refuse_unknown(given_in_query(request), ())
     wanted = parse_filter(LaunchRequest, await json_object(request))
-    catalog = await _catalog(service, wanted)
+    catalog = await catalog_for(request, service, wanted)
     checked = await service.heavy.run(lambda: check_launch(catalog, wanted, service.today()))
     return uncached(request, catalog, checked)
 
@@ -151,7 +151,7 @@ async def _answered(
     given = given_in_query(request) if shown is None else shown.given
     wanted = parse_filter(kind, given)
     today = service.today()
-    catalog = await _catalog(service, wanted)
+    catalog = await catalog_for(request, service, wanted)
     return await service.heavy.run(
         lambda: answer(
             request,
@@ -162,10 +162,3 @@ async def _answered(
             compute=lambda: use_case(catalog, wanted, today),
         )
     )
-
-
-async def _catalog(service: Service, wanted: QuoteRequest) -> Catalog:
-    current = service.catalog
-    if wanted.revision in (None, current.revision):
-        return current
-    return await sync_to_thread(service.snapshots.at, wanted.revision)

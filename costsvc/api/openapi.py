@@ -134,7 +134,7 @@ def documented(
         def __post_init__(self) -> None:
             self.parameters = [*_path_parameters(self.parameters), *parameters] or None
             self.request_body = body
-            self.security = [{"key": []}] if 401 in more_problems else None
+            self.security = [{"key": []}] if 401 in more_problems else [{}, {"key": []}]
             self.responses = {
                 **{
                     str(status): Reference(f"#/components/responses/{answer}")

@@ -1,6 +1,5 @@
-"""Writes to the catalog: the holder of a key adds offers and prices, each a new revision."""
+"""Writes of prices: new offers and prices, of everybody's catalog or of the key's owner alone."""
 
-from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -9,14 +8,16 @@ from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from costsvc.api.auth import needs
+from costsvc.api.auth import needs, owner_of
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented
 from costsvc.api.rendering import uncached
 from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
+from costsvc.db.private_prices import Change as PrivateChange
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.listing.prices import find_offer
+from costsvc.quoting.negotiated import is_negotiated, more_prices, negotiated_id, new_offer
 from costsvc.quoting.posting import (
     PostedOffer,
     PostedPrices,
@@ -32,7 +33,7 @@ _WRITE_PROBLEMS: Final = (401, 403, 422)
 
 @post(
     "/prices",
-    summary="A new offer (key of scope catalog-write)",
+    summary="A new offer, for everybody or negotiated (key of scope catalog-write)",
     dependencies={"author": needs("catalog-write")},
     operation_class=documented(
         "Posted", body=body_of(PostedOffer), more_problems=_WRITE_PROBLEMS, success=201
@@ -46,8 +47,11 @@ async def post_offer(
     """Add an offer with its first prices."""
     await json_object(request)
     posted = parse_body(PostedOffer, await request.body())
+    if posted.private:
+        id = negotiated_id(service.catalog, posted)
+        return await _negotiate(request, id, new_offer(service.catalog, posted), author, service)
     await _publish(request, lambda catalog: with_offer(catalog, posted), author, service)
-    return _created(request, service.catalog, lambda catalog: posted_id(catalog, posted))
+    return _created(request, service.catalog, posted_id(service.catalog, posted))
 
 
 @post(
@@ -68,8 +72,13 @@ async def post_prices(
     await json_object(request)
     posted = parse_body(PostedPrices, await request.body())
     offer = id.removeprefix("/")
+    if is_negotiated(offer):
+        # It may have been made by another replica a moment ago.
+        await sync_to_thread(service.snapshots.refresh)
+        offer = find_offer(service.snapshots.seen_by(owner_of(author)), offer).id
+        return await _negotiate(request, offer, more_prices(offer, posted), author, service)
     await _publish(request, lambda catalog: with_prices(catalog, offer, posted), author, service)
-    return _created(request, service.catalog, lambda catalog: find_offer(catalog, offer).id)
+    return _created(request, service.catalog, find_offer(service.catalog, offer).id)
 
 
 async def _publish(
@@ -81,21 +90,41 @@ async def _publish(
     """Store a changed catalog and take it at once, so that the next read shows it."""
 
     def store() -> None:
-        publish(
-            service.repository,
-            change,
-            author=f"key {author.id} ({author.label})",
-            note=f"{request.method} {request.scope['path']}",
-        )
+        publish(service.repository, change, author=_author(author), note=_act(request))
         service.snapshots.refresh()
 
     await sync_to_thread(store)
 
 
-def _created(
-    request: Request[Any, Any, Any], catalog: Catalog, named: Callable[[Catalog], str]
+async def _negotiate(
+    request: Request[Any, Any, Any],
+    id: str,
+    change: PrivateChange,
+    author: ApiKey,
+    service: Service,
 ) -> Response[bytes]:
-    id = named(catalog)
-    response = uncached(request, catalog, {"id": id, "catalog_revision": catalog.revision}, status=201)
+    """Store what the key's owner negotiated; the catalog that others see, its revision included, stays."""
+    owner = owner_of(author)
+
+    def store() -> tuple[Catalog, int]:
+        number = service.private.store(owner, id, change, author=_author(author), action=_act(request))
+        service.snapshots.refresh()
+        return service.snapshots.seen_by(owner), number
+
+    catalog, number = await sync_to_thread(store)
+    return _created(request, catalog, id, private_revision=number)
+
+
+def _author(key: ApiKey) -> str:
+    return f"key {key.id} ({key.label})"
+
+
+def _act(request: Request[Any, Any, Any]) -> str:
+    return f"{request.method} {request.scope['path']}"
+
+
+def _created(request: Request[Any, Any, Any], catalog: Catalog, id: str, **more: int) -> Response[bytes]:
+    made = {"id": id, "catalog_revision": catalog.revision, **more}
+    response = uncached(request, catalog, made, status=201)
     response.headers["Location"] = f"/prices/{quote(id)}"
     return response

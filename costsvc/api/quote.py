@@ -21,8 +21,8 @@ from costsvc.api.openapi import (
 )
 from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
+from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
-from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.flat import quote_row, quote_table
@@ -72,11 +72,12 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
     shown = presented(request, _ONE)
     given = shown.given
     if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
+        catalog = await catalog_for(request, service)
         several = replace(shown, view=_SEVERAL)
-        return await service.heavy.run(lambda: _grid(request, service, several))
+        return await service.heavy.run(lambda: _grid(request, catalog, several, service.today()))
     wanted = parse_request(given)
     today = service.today()
-    ground = await _ground(service.snapshots, wanted)
+    ground = await _ground(request, service, wanted)
     if shown.format is FORMATS["xlsx"]:
         return await service.heavy.run(lambda: _audit(request, ground, shown, wanted, today))
     return answer(
@@ -119,13 +120,15 @@ def _workbook(catalog: Catalog, wanted: str, today: date) -> bytes:
     return quote_workbook(catalog, QuoteRequest.model_validate_json(wanted), today)
 
 
-def _grid(request: Request[Any, Any, Any], service: Service, shown: Presentation) -> Response[bytes]:
+def _grid(
+    request: Request[Any, Any, Any], catalog: Catalog, shown: Presentation, today: date
+) -> Response[bytes]:
     """A row per combination, each with its prices or its reason."""
-    requests, today = grid_of(shown.given), service.today()
-    maker = RowMaker(service.catalog, today)
+    requests = grid_of(shown.given)
+    maker = RowMaker(catalog, today)
     return answer(
         request,
-        service.catalog,
+        catalog,
         day=today,
         given=shown.given,
         shown=shown,
@@ -144,7 +147,7 @@ async def post_quote(request: Request[Any, Any, Any], service: NamedDependency[S
     refuse_unknown(given_in_query(request), ())
     wanted = parse_request(await json_object(request))
     today = service.today()
-    ground = await _ground(service.snapshots, wanted)
+    ground = await _ground(request, service, wanted)
     return uncached(request, ground.catalog, _counted(service, ground.quote(wanted, today)))
 
 
@@ -168,10 +171,7 @@ class _Ground:
         return {**made, "warnings": [*(warnings if isinstance(warnings, list) else ()), warning]}
 
 
-async def _ground(snapshots: SnapshotStore, wanted: QuoteRequest) -> _Ground:
-    is_stale = snapshots.stale_seconds > _STALE_AFTER_S
-    current = snapshots.current
-    if wanted.revision in (None, current.revision):
-        return _Ground(current, is_stale)
-    # An older revision may have to be read from the database, which must not keep other requests waiting.
-    return _Ground(await sync_to_thread(snapshots.at, wanted.revision), False)
+async def _ground(request: Request[Any, Any, Any], service: Service, wanted: QuoteRequest) -> _Ground:
+    catalog = await catalog_for(request, service, wanted)
+    is_newest = catalog.revision == service.catalog.revision
+    return _Ground(catalog, is_newest and service.snapshots.stale_seconds > _STALE_AFTER_S)

@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.params import FromPath
 from pydantic import Field
 
-from costsvc.api.auth import needs
+from costsvc.api.auth import needs, owner_of
 from costsvc.api.bodies import json_object
 from costsvc.api.door import HEAVY
 from costsvc.api.formats import FORMATS, Presentation, View, presented, suffix_of, to_json, with_suffixes
@@ -29,7 +29,7 @@ from costsvc.api.openapi import (
 from costsvc.api.rendering import given_in_query
 from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
-from costsvc.db.quotes import StoredQuote
+from costsvc.db.quotes import Reader, StoredQuote
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.comparing import compare_quotes
@@ -94,18 +94,22 @@ async def post_quotes(
         )
 
     def keep() -> tuple[StoredQuote, bytes]:
-        revision = given.get("revision")
-        catalog = service.snapshots.at(revision) if isinstance(revision, int) else service.catalog
+        revision, private_revision = given.get("revision"), given.get("private_revision")
+        catalog = service.snapshots.seen_by(
+            owner_of(key),
+            revision if isinstance(revision, int) else None,
+            private_revision if isinstance(private_revision, int) else None,
+        )
         stored, _ = store_quote(
             service.quotes,
             catalog,
             given,
-            owner=_owner(key),
+            owner=owner_of(key),
             idempotency_key=once,
             today=service.today(),
             written=lambda kept: _written(kept, catalog, service.today()),
         )
-        return service.quotes.content(stored.id, "json", stored.owner)
+        return service.quotes.content(stored.id, "json", Reader(stored.owner))
 
     stored, content = await service.heavy.run(keep)
     headers = {"Location": f"/quotes/{stored.id}", "Cache-Control": "no-store"}
@@ -207,11 +211,6 @@ def _kept_for_ever(request: Request[Any, Any, Any], content: bytes, shown: Prese
     return Response(content, media_type=shown.format.content_type, headers=headers)
 
 
-def _owner(key: ApiKey) -> str:
-    """Keys of one named owner share their quotes; a key of nobody has its own."""
-    return f"owner {key.owner}" if key.owner else f"key {key.id}"
-
-
-def _reads(key: ApiKey) -> str | None:
-    """Whose quotes a key may read: an admin's, everybody's."""
-    return None if key.scope == "admin" else _owner(key)
+def _reads(key: ApiKey) -> Reader:
+    """Whose quotes a key may read: an admin's, everybody's but those made with negotiated prices."""
+    return Reader(owner_of(key), is_admin=key.scope == "admin")

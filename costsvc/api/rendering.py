@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from litestar import Request, Response
 
@@ -17,9 +16,8 @@ from costsvc.quoting.given import from_query
 __all__ = ["answer", "given_in_query", "listed", "to_json", "uncached"]
 
 MAX_AGE_S: Final = 300
-
-# Taken once per revision, and forgotten with it.
-_FINGERPRINTS: Final[WeakKeyDictionary[Catalog, str]] = WeakKeyDictionary()
+# A cache between must not hand the public answer to who shows a key: that one may see other prices.
+VARY: Final = "Accept, Authorization, X-API-Key"
 
 
 def given_in_query(request: Request[Any, Any, Any]) -> dict[str, str]:
@@ -56,11 +54,11 @@ def answer(
     )
     path, content_type = request.scope["path"], shown.format.content_type
     asked = (path, sorted(given.items()), content_type, shown.field)
-    tag = _entity_tag(_fingerprint(catalog), day.isoformat(), asked, variant)
+    tag = _entity_tag(catalog.fingerprint, day.isoformat(), asked, variant)
     headers = {
         "ETag": f"W/{tag}",
         "Cache-Control": f"{'private' if _is_keyed(request) else 'public'}, max-age={MAX_AGE_S}",
-        **_headers(catalog),
+        **revision_headers(catalog),
     }
     held = request.headers.get("if-none-match")
     if held and tag in {one.strip().removeprefix("W/") for one in held.split(",")}:
@@ -73,7 +71,7 @@ def uncached(
 ) -> Response[bytes]:
     """The response to a POST."""
     shown = negotiate(request.headers.get("accept"))
-    headers = {"Cache-Control": "no-store", **_headers(catalog)}
+    headers = {"Cache-Control": "no-store", **revision_headers(catalog)}
     return Response(
         shown.render(content, JSON_ALONE, None),
         status_code=status,
@@ -82,16 +80,9 @@ def uncached(
     )
 
 
-def _headers(catalog: Catalog) -> dict[str, str]:
-    return {"Vary": "Accept", "X-Catalog-Revision": str(catalog.revision)}
-
-
-def _fingerprint(catalog: Catalog) -> str:
-    """What a catalog holds, in brief: two databases may each have a revision 1."""
-    if catalog not in _FINGERPRINTS:
-        seen = repr((catalog.revision, catalog.content))
-        _FINGERPRINTS[catalog] = blake2b(seen.encode(), digest_size=12).hexdigest()
-    return _FINGERPRINTS[catalog]
+def revision_headers(catalog: Catalog) -> dict[str, str]:
+    private = {} if catalog.private is None else {"X-Private-Revision": str(catalog.private_revision)}
+    return {"Vary": VARY, "X-Catalog-Revision": str(catalog.revision), **private}
 
 
 def _entity_tag(*depends_on: object) -> str:

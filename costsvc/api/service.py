@@ -8,6 +8,7 @@ from typing import Any
 from costsvc.api.door.buckets import SharedBuckets
 from costsvc.api.door.heavy_work import HeavyWork
 from costsvc.api.watch.metrics import Metrics
+from costsvc.db.private_prices import PrivateRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
@@ -25,6 +26,7 @@ class Service:
     snapshots: SnapshotStore
     repository: CatalogRepository
     quotes: QuoteRepository
+    private: PrivateRepository
     today: Callable[[], date]
     validation: Mapping[str, Any] | None
     heavy: HeavyWork

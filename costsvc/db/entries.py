@@ -110,6 +110,24 @@ TIER_MARK = " (above "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateOffer:
+    """An offer that one owner negotiated, and the sources that its prices name."""
+
+    offer: Offer
+    sources: tuple[Source, ...]
+
+
+# Compared by identity: each state is read once, and what is kept of it goes with it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrivatePrices:
+    """All that an owner negotiated, as of one revision of that owner's own; these count from 1."""
+
+    owner: str
+    revision: int
+    offers: tuple[PrivateOffer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPrice:
     """A published price of tokens, as observed on a day. A missing price is None, never zero.
 

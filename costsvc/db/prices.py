@@ -28,7 +28,8 @@ class ReferencePrice:
     """The median of the providers' votes, with what it rests on.
 
     `lowest` and `highest` are of single offers, not of votes; `first_observed` and `last_observed` are the
-    days the prices in force were observed. [USD/h]
+    days the prices in force were observed. `negotiated` prices are of one owner, and of nobody else's offers.
+    [USD/h]
     """
 
     gpu_id: str
@@ -43,6 +44,7 @@ class ReferencePrice:
     last_observed: date
     votes: tuple[Vote, ...]
     source_ids: tuple[str, ...]
+    negotiated: bool = False
     provider: str | None = None
     region: str | None = None
 
@@ -62,6 +64,7 @@ def reference_price(
     market: Market,
     provider: str | None = None,
     region: str | None = None,
+    negotiated: bool = False,
 ) -> ReferencePrice:
     """What an hour of a GPU costs on a day: each provider has one vote, whatever number of offers it lists.
 
@@ -73,13 +76,15 @@ def reference_price(
     ----------
     offers : sequence of Offer
         Every offer of the GPU, of any market.
+    negotiated : bool
+        The offers are contracts of one owner: a price holds until the next one, however old it is.
 
     Raises
     ------
     NoPriceInForce
         Nobody votes; says which markets and providers have a price on that day.
     """
-    oldest = twelve_months_before(as_of)
+    oldest = date.min if negotiated else twelve_months_before(as_of)
     standing = [
         (offer, price.usd_per_gpu_hour, price)
         for offer in offers
@@ -120,6 +125,7 @@ def reference_price(
         last_observed=max(days),
         votes=votes,
         source_ids=tuple(sorted({price.source_id for _, _, price in asked})),
+        negotiated=negotiated,
         provider=votes[0].provider if provider is not None else None,
         region=region,
     )

@@ -9,7 +9,10 @@ from costsvc.db.columns import Base
 
 
 class StoredQuoteRow(Base):
-    """A quote that was kept, by what people search it by; its answer is in `StoredQuoteFormatRow`."""
+    """A quote that was kept, by what people search it by; its answer is in `StoredQuoteFormatRow`.
+
+    `private_revision` is there where it was made with what its owner negotiated.
+    """
 
     __tablename__ = "stored_quote"
     __table_args__ = (
@@ -27,6 +30,7 @@ class StoredQuoteRow(Base):
     gpu_id: Mapped[str]
     as_of: Mapped[date]
     catalog_revision: Mapped[int]
+    private_revision: Mapped[int | None]
     engine_version: Mapped[str]
     request_usd: Mapped[str]
 

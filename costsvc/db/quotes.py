@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-from sqlalchemy import Connection, Engine, RowMapping, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from costsvc.db.engine import reading, writing
@@ -16,7 +16,11 @@ _COLUMNS = StoredQuoteRow.__table__.columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredQuote:
-    """What a stored quote is found by. `owner` alone may read it; `request_usd` is text of a decimal."""
+    """What a stored quote is found by. `request_usd` is text of a decimal.
+
+    `owner` alone may read it where it was made with negotiated prices (`private_revision`); any other one an
+    admin may read as well.
+    """
 
     id: str
     owner: str
@@ -30,6 +34,21 @@ class StoredQuote:
     catalog_revision: int
     engine_version: str
     request_usd: str
+    private_revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads: an owner, or an admin, who also reads what others made from public prices alone."""
+
+    owner: str
+    is_admin: bool = False
+
+    @property
+    def may_read(self) -> ColumnElement[bool]:
+        """The condition on a stored quote."""
+        own = StoredQuoteRow.owner == self.owner
+        return or_(own, StoredQuoteRow.private_revision.is_(None)) if self.is_admin else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,26 +105,25 @@ class QuoteRepository:
             return known, False
         return stamped, True
 
-    def content(self, id: str, suffix: str, owner: str | None) -> tuple[StoredQuote, bytes]:
-        """The bytes of a quote in a format; `owner` None may read every one.
+    def content(self, id: str, suffix: str, reader: Reader) -> tuple[StoredQuote, bytes]:
+        """The bytes of a quote in a format.
 
         Raises
         ------
         NotInCatalog
-            This owner has no such quote.
+            There is no such quote that this reader may read.
         """
         with reading(self._engine) as connection:
-            found = self._found(connection, id, owner)
+            found = self._found(connection, id, reader)
             query = select(StoredQuoteFormatRow.content).where(
                 StoredQuoteFormatRow.quote_id == id, StoredQuoteFormatRow.suffix == suffix
             )
             return found, connection.execute(query).scalar_one()
 
-    def listed(self, search: QuoteSearch, owner: str | None) -> list[StoredQuote]:
-        """Quotes of an owner, the newest first."""
+    def listed(self, search: QuoteSearch, reader: Reader) -> list[StoredQuote]:
+        """Quotes that a reader may read, the newest first."""
         query = select(*_COLUMNS).order_by(StoredQuoteRow.created_at.desc(), StoredQuoteRow.id)
-        if owner is not None:
-            query = query.where(StoredQuoteRow.owner == owner)
+        query = query.where(reader.may_read)
         if search.label is not None:
             query = query.where(StoredQuoteRow.label.icontains(search.label, autoescape=True))
         if search.model_id is not None:
@@ -117,10 +135,8 @@ class QuoteRepository:
         with reading(self._engine) as connection:
             return [_quote(row) for row in connection.execute(query.limit(search.limit)).mappings()]
 
-    def _found(self, connection: Connection, id: str, owner: str | None) -> StoredQuote:
-        query = select(*_COLUMNS).where(StoredQuoteRow.id == id)
-        if owner is not None:
-            query = query.where(StoredQuoteRow.owner == owner)
+    def _found(self, connection: Connection, id: str, reader: Reader) -> StoredQuote:
+        query = select(*_COLUMNS).where(StoredQuoteRow.id == id, reader.may_read)
         found = connection.execute(query).mappings().one_or_none()
         if found is None:
             raise NotInCatalog("quote", id, [], listed_at="/quotes")

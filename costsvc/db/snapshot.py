@@ -3,9 +3,13 @@
 No SQL and no session here: quotes are answered from this alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TypeVar
 
 from costsvc.db.entries import (
@@ -17,6 +21,7 @@ from costsvc.db.entries import (
     Market,
     ModelEntry,
     Offer,
+    PrivatePrices,
     ProfileEntry,
     Source,
     StackEntry,
@@ -26,6 +31,7 @@ from costsvc.db.judgements import Judgements
 from costsvc.db.names import Index
 from costsvc.db.prices import ReferencePrice, api_prices_on, price_in_force, reference_price
 from costsvc.engine.specs import WeightPlan
+from costsvc.errors import NoPriceInForce
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -37,11 +43,15 @@ class Catalog:
     """One revision of the catalog, indexed for questions.
 
     `revision` is None for content that never was in a database, such as the files that ship with the code.
+    `private` is what the owner negotiated through whose eyes this is seen; None where it is what everybody sees.
     """
 
     def __init__(self, content: CatalogContent, revision: int | None) -> None:
         self.content = content
         self.revision = revision
+        self.private: PrivatePrices | None = None
+        self._fingerprint: str | None = None
+        self._negotiated: Mapping[str, tuple[Offer, ...]] = {}
         self._models = Index(
             "model",
             ((entry.id, _spellings(entry), entry) for entry in content.models),
@@ -55,18 +65,54 @@ class Catalog:
         self._profiles = Index(
             "profile", ((e.id, (*e.aliases, e.name), e) for e in content.profiles), listed_at="/profiles"
         )
+        self.judgements = Judgements(content.judgements)
+        self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
+        self._index_offers()
+
+    def _index_offers(self) -> None:
+        content = self.content
         self._sources = Index("source", ((e.id, (), e) for e in content.sources))
         self._providers = Index(
             "provider",
             ((name, (), name) for name in sorted({offer.provider for offer in content.offers})),
             listed_at="/prices",
         )
-        self.judgements = Judgements(content.judgements)
         self._offers = _grouped((offer.gpu_id, offer) for offer in content.offers)
-        self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
         # Offers of a popular card number hundreds; nothing here changes, so an answer holds for good.
         self._reference_price = lru_cache(maxsize=_KEPT_PRICES)(self._computed_reference_price)
         self._api_prices_on = lru_cache(maxsize=_KEPT_PRICES)(self._computed_api_prices)
+
+    def seen_with(self, prices: PrivatePrices) -> "Catalog":
+        """The same catalog with what an owner negotiated; everything else is shared, not copied."""
+        view = copy(self)
+        own = [one.offer for one in prices.offers]
+        sources = {source.id: source for one in prices.offers for source in one.sources}
+        view.content = replace(
+            self.content,
+            offers=tuple(sorted((*self.content.offers, *own), key=lambda offer: offer.id)),
+            sources=(*self.content.sources, *sources.values()),
+        )
+        view.private = prices
+        view._negotiated = _grouped((offer.gpu_id, offer) for offer in own)
+        view._fingerprint = _digest((self.fingerprint, prices.owner, prices.revision, prices.offers))
+        view._index_offers()
+        return view
+
+    @property
+    def fingerprint(self) -> str:
+        """What the catalog holds, in brief: two databases may each have a revision 1."""
+        if self._fingerprint is None:
+            self._fingerprint = _digest((self.revision, self.content))
+        return self._fingerprint
+
+    @property
+    def private_revision(self) -> int | None:
+        """Revision of the owner's negotiated prices; None where there are none in this catalog."""
+        return None if self.private is None else self.private.revision
+
+    def is_private(self, offer: Offer) -> bool:
+        """Whether an offer is the owner's alone."""
+        return offer in self._negotiated.get(offer.gpu_id, ())
 
     @property
     def models(self) -> Mapping[str, ModelEntry]:
@@ -167,6 +213,8 @@ class Catalog:
     ) -> ReferencePrice:
         """What an hour of a GPU costs on a day: the median of the providers' medians, or one provider's.
 
+        Where the owner negotiated a price of that kind, it is that price alone.
+
         Raises
         ------
         NotInCatalog
@@ -187,9 +235,25 @@ class Catalog:
     def _computed_reference_price(
         self, gpu_id: str, as_of: date, market: Market, provider: str | None, region: str | None
     ) -> ReferencePrice:
-        return reference_price(
-            self.offers(gpu_id), gpu_id=gpu_id, as_of=as_of, market=market, provider=provider, region=region
-        )
+        def of(offers: Sequence[Offer], *, negotiated: bool) -> ReferencePrice:
+            return reference_price(
+                offers,
+                gpu_id=gpu_id,
+                as_of=as_of,
+                market=market,
+                provider=provider,
+                region=region,
+                negotiated=negotiated,
+            )
+
+        if own := self._negotiated.get(gpu_id):
+            with suppress(NoPriceInForce):
+                return of(own, negotiated=True)
+        return of(self.offers(gpu_id), negotiated=False)
+
+
+def _digest(seen: object) -> str:
+    return blake2b(repr(seen).encode(), digest_size=12).hexdigest()
 
 
 def _spellings(model: ModelEntry) -> tuple[str, ...]:

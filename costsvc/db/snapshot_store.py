@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from costsvc.db.entries import CatalogContent
 from costsvc.db.follower import Follower
+from costsvc.db.private_book import PrivateBook
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Unavailable
 
@@ -37,6 +38,8 @@ class SnapshotStore:
     ----------
     clock : callable
         Seconds that only grow. [s]
+    private : PrivateBook, optional
+        What owners negotiated; it is kept as fresh as the catalog.
     poll_s : float
         Pause between two looks. [s]
     """
@@ -45,11 +48,13 @@ class SnapshotStore:
         self,
         loader: Loader,
         *,
+        private: PrivateBook | None = None,
         clock: Callable[[], float] = time.monotonic,
         poll_s: float = 1.0,
         kept_revisions: int = _KEPT_REVISIONS,
     ) -> None:
         self._loader = loader
+        self._private = private
         self._clock = clock
         self._kept_revisions = kept_revisions
         self._current: Catalog | None = None
@@ -91,6 +96,8 @@ class SnapshotStore:
             looked_at_s = self._clock()
             try:
                 self._take_newest()
+                if self._private is not None:
+                    self._private.refresh()
             except Exception:
                 # Whatever it is, a service that can still quote goes on quoting, and says since when.
                 if self._lost_at_s is None:
@@ -124,6 +131,19 @@ class SnapshotStore:
                 self._older.popitem(last=False)
             return catalog
 
+    def seen_by(
+        self, owner: str, revision: int | None = None, private_revision: int | None = None
+    ) -> Catalog:
+        """The same with what an owner negotiated, as of a revision of that owner's own, or the newest.
+
+        Raises
+        ------
+        NotInCatalog, Unavailable
+            As `at`.
+        """
+        catalog = self.at(revision)
+        return catalog if self._private is None else self._private.seen(catalog, owner, private_revision)
+
     def start(self) -> None:
         """Read the catalog, then keep it fresh in the background until `stop`."""
         self.refresh()
@@ -153,3 +173,5 @@ class SnapshotStore:
                 self._older.clear()
         if newest is not None:
             self._current = Catalog(self._loader.load(newest), newest)
+            if self._private is not None:
+                self._private.forget()

@@ -12,9 +12,10 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, text
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 
 from costsvc.db.columns import Base
+from costsvc.db.private_tables import PrivateOfferRow, PrivateRevisionRow
 from costsvc.db.quote_tables import StoredQuoteFormatRow, StoredQuoteRow
 
-KEPT = (StoredQuoteRow, StoredQuoteFormatRow)
+KEPT = (StoredQuoteRow, StoredQuoteFormatRow, PrivateRevisionRow, PrivateOfferRow)
 """Tables beside the catalog that stand in a module of their own."""
 
 

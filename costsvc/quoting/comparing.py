@@ -37,7 +37,7 @@ _MONEY: Final = (
     ("GPU price", "cost.gpu_price.usd_per_gpu_hour"),
     ("utilization and idle capacity", "cost.load_multiplier"),
 )
-_IDENTITY: Final = ("engine_version", "catalog_revision", "as_of")
+_IDENTITY: Final = ("engine_version", "catalog_revision", "private_revision", "as_of")
 _SHOWN: Final = ("request", "deployment")
 # Stored money has nine digits.
 _SAME: Final = 1e-7

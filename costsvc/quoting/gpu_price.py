@@ -7,6 +7,7 @@ from typing import Final
 from costsvc.db.prices import ReferencePrice
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, SECONDS_PER_HOUR
+from costsvc.errors import InvalidRequest
 from costsvc.quoting.scenario import Scenario
 
 
@@ -41,6 +42,7 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
         No offer of that kind counts on the day.
     """
     request = scenario.request
+    _refuse_other_private_revision(catalog, request.private_revision)
     tiers = _tiers_usd_per_hour(catalog, scenario)
     if request.price_usd_per_gpu_hour is not None:
         return GpuPrice(
@@ -57,12 +59,30 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
         if reference.provider
         else f"median of {reference.providers} providers' medians"
     )
+    if reference.negotiated:
+        who = f"negotiated by the key's owner: {who}"
+    since = "in force since" if reference.negotiated else "observed"
     return GpuPrice(
         usd_per_gpu_hour=reference.usd_per_gpu_hour,
-        basis=f"{who}, {request.market}, observed {reference.first_observed} to {reference.last_observed}",
+        basis=f"{who}, {request.market}, {since} {reference.first_observed} to {reference.last_observed}",
         reference=reference,
         tiers_usd_per_gpu_hour=tiers,
     )
+
+
+def _refuse_other_private_revision(catalog: Catalog, asked: int | None) -> None:
+    """A price of another state than the one that was asked for would be wrong without a word."""
+    if asked not in (None, catalog.private_revision):
+        there = (
+            "this catalog is what everybody sees"
+            if catalog.private is None
+            else f"this answer is from private revision {catalog.private_revision}"
+        )
+        raise InvalidRequest(
+            f"private_revision is {asked}, but {there}. Leave it away, or ask GET /quote for this quote alone, "
+            "with the key of its owner.",
+            field="private_revision",
+        )
 
 
 def _tiers_usd_per_hour(catalog: Catalog, scenario: Scenario) -> float:

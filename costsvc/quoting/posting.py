@@ -3,7 +3,7 @@
 What was posted is known by its source, so that loading the files anew does not lose it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Annotated, Final, Literal, TypeVar
@@ -46,6 +46,9 @@ class PostedOffer(OfferFields):
     provider: Text
     prices: Annotated[list[PostedPrice], Field(min_length=1)]  # type: ignore[assignment]
     source: SourceFields
+    private: Annotated[bool, Field(strict=True)] = Field(
+        False, description="Negotiated: seen by, and used in quotes of, keys of this key's owner alone."
+    )
 
 
 def parse_body(kind: type[Body], body: bytes) -> Body:
@@ -56,11 +59,11 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
         raise invalid_request(error) from error
 
 
-def posted_id(catalog: Catalog, posted: PostedOffer) -> str:
+def posted_id(catalog: Catalog, posted: PostedOffer, *, below: str = POSTED) -> str:
     """What a new offer is called."""
     gpu_id = catalog.gpu(posted.gpu).id
     slug = posted.model_copy(update={"gpu": gpu_id}).slug(_provider(catalog, posted.provider))
-    return f"{POSTED}/{slug}"
+    return f"{below}/{slug}"
 
 
 def with_offer(catalog: Catalog, posted: PostedOffer) -> CatalogContent:
@@ -75,13 +78,35 @@ def with_offer(catalog: Catalog, posted: PostedOffer) -> CatalogContent:
     """
     id = posted_id(catalog, posted)
     if any(offer.id == id for offer in catalog.content.offers):
-        raise InvalidRequest(
-            f"There is an offer '{id}' already. POST /prices/{id} adds a price to it.", field="provider"
-        )
+        raise there_already(id)
+    return _with(catalog.content, *offer_of(catalog, posted, id))
+
+
+def there_already(id: str) -> InvalidRequest:
+    """Why an offer cannot be made once more."""
+    return InvalidRequest(
+        f"There is an offer '{id}' already. POST /prices/{id} adds a price to it.", field="provider"
+    )
+
+
+def offer_of(catalog: Catalog, posted: PostedOffer, id: str) -> tuple[Offer, Source]:
+    """A new offer as stored, and the source of its prices."""
     source = _source(posted.source)
     named = posted.model_copy(update={"gpu": catalog.gpu(posted.gpu).id})
-    offer = _sourced(named.record(id, _provider(catalog, posted.provider)), source)
-    return _with(catalog.content, offer, source)
+    return _sourced(named.record(id, _provider(catalog, posted.provider)), source), source
+
+
+def prices_of(offer: Offer, posted: PostedPrices) -> tuple[list[DatedPrice], Source]:
+    """More prices of an offer as stored, and their source."""
+    source = _source(posted.source)
+    gpus = offer.gpus_per_instance or 1
+    added = [
+        DatedPrice(
+            first_day=price.first_day, usd_per_gpu_hour=price.usd_of_one_gpu(gpus), source_id=source.id
+        )
+        for price in posted.prices
+    ]
+    return added, source
 
 
 def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogContent:
@@ -95,16 +120,7 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogConte
         The offer has a price from one of the days.
     """
     offer = find_offer(catalog, id)
-    source = _source(posted.source)
-    gpus = offer.gpus_per_instance or 1
-    added = [
-        DatedPrice(
-            first_day=price.first_day,
-            usd_per_gpu_hour=price.usd_of_one_gpu(gpus),
-            source_id=source.id,
-        )
-        for price in posted.prices
-    ]
+    added, source = prices_of(offer, posted)
     days = [price.first_day for price in (*offer.prices, *added)]
     if twice := sorted({day.isoformat() for day in days if days.count(day) > 1}):
         raise InvalidRequest(
@@ -112,7 +128,7 @@ def with_prices(catalog: Catalog, id: str, posted: PostedPrices) -> CatalogConte
             "another first_day; a price that was wrong is corrected in the catalog's files.",
             field="prices",
         )
-    return _with(catalog.content, _priced(offer, (*offer.prices, *added)), source)
+    return _with(catalog.content, priced(offer, (*offer.prices, *added)), source)
 
 
 def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogContent:
@@ -133,7 +149,7 @@ def keeping_posted(files: CatalogContent, stored: CatalogContent) -> CatalogCont
         base = known or replace(offer, prices=())
         days = {price.first_day for price in base.prices}
         kept = [price for price in posted if price.first_day not in days]
-        offers[offer.id] = _priced(base, (*base.prices, *kept))
+        offers[offer.id] = priced(base, (*base.prices, *kept))
     used = {price.source_id for offer in offers.values() for price in offer.prices}
     posted_sources = [one for one in stored.sources if _is_posted(one.id) and one.id in used]
     whole = keeping_posted_models(keeping_posted_profiles(files, stored), stored)
@@ -165,7 +181,8 @@ def _sourced(offer: Offer, source: Source) -> Offer:
     return replace(offer, prices=tuple(replace(price, source_id=source.id) for price in offer.prices))
 
 
-def _priced(offer: Offer, prices: Sequence[DatedPrice]) -> Offer:
+def priced(offer: Offer, prices: Iterable[DatedPrice]) -> Offer:
+    """An offer with these prices, in order of their days."""
     return replace(offer, prices=tuple(sorted(prices, key=lambda price: price.first_day)))
 
 

@@ -38,6 +38,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
     answer: Section = {
         "as_of": scenario.as_of.isoformat(),
         "catalog_revision": catalog.revision,
+        **({} if catalog.private is None else {"private_revision": catalog.private_revision}),
         "engine_version": ENGINE_VERSION,
         "request": state.request_section(scenario, choice),
         "deployment": state.deployment_section(scenario, choice),

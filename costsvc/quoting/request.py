@@ -174,6 +174,11 @@ class QuoteRequest(BaseModel):
     )
     as_of: date | None = Field(None, description="Day whose prices are used; absent: today (UTC).")
     revision: int | None = Field(None, ge=1, description="Catalog revision; absent: the newest.")
+    private_revision: int | None = Field(
+        None,
+        ge=1,
+        description="Revision of your own negotiated prices (their owner's key); absent: the newest.",
+    )
     attribution: Literal["marginal", "step", "pools"] = Field("marginal", description="Who pays for what.")
     trace: bool = Field(False, description="Show every intermediate with formula, inputs and source.")
 

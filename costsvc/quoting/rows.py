@@ -34,6 +34,7 @@ _MONEY: Final = frozenset(
         "fx_rate",
         "as_of",
         "revision",
+        "private_revision",
         "trace",
     }
 )

@@ -80,8 +80,10 @@ def store_quote(
     request = parse_request({name: value for name, value in given.items() if name != _LABEL})
     if catalog.revision is None:
         raise Unavailable("A quote is kept with the revision of its catalog, and this catalog has none.")
-    pinned = {"as_of": request.as_of or today, "revision": catalog.revision, "trace": True}
-    whole = request.model_copy(update=pinned)
+    pinned = {"as_of": request.as_of or today, "revision": catalog.revision}
+    if catalog.private_revision is not None:
+        pinned["private_revision"] = catalog.private_revision
+    whole = request.model_copy(update={**pinned, "trace": True})
     answer = make_quote(catalog, whole, today)
     kept: dict[str, Any] = {"asked": _asked(request, pinned), "quote": answer}
     quote = StoredQuote(
@@ -95,6 +97,7 @@ def store_quote(
         gpu_id=str(_at(answer, "request", "gpu")),
         as_of=date.fromisoformat(str(answer["as_of"])),
         catalog_revision=catalog.revision,
+        private_revision=catalog.private_revision,
         engine_version=str(answer["engine_version"]),
         request_usd=str(_at(answer, "cost", "request_usd")),
     )
@@ -135,9 +138,9 @@ def _head(quote: StoredQuote) -> dict[str, str]:
 
 
 def _asked(request: QuoteRequest, pinned: Mapping[str, Any]) -> dict[str, Any]:
-    """The request as a body of POST /quote, its day and revision named."""
+    """The request as a body of POST /quote, its day and revisions named."""
     given: dict[str, Any] = json.loads(request.model_dump_json(exclude_unset=True))
-    return {**given, "as_of": pinned["as_of"].isoformat(), "revision": pinned["revision"]}
+    return {**given, **pinned, "as_of": pinned["as_of"].isoformat()}
 
 
 def _at(answer: Mapping[str, Any], section: str, name: str) -> Any:

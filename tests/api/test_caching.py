@@ -56,13 +56,13 @@ def test_an_answer_to_a_key_is_kept_for_its_holder_alone(
     headers = {header: shown.format(key)} if header else {}
     response = client.get(QUOTE + query.format(key), headers=headers)
     assert response.headers["Cache-Control"] == "private, max-age=300"
-    assert response.headers["Vary"] == "Accept"
+    assert response.headers["Vary"] == "Accept, Authorization, X-API-Key"
 
 
 def test_an_answer_to_nobody_in_particular_is_kept_by_anybody(client: Client) -> None:
     response = client.get(QUOTE)
     assert response.headers["Cache-Control"] == "public, max-age=300"
-    assert response.headers["Vary"] == "Accept"
+    assert response.headers["Vary"] == "Accept, Authorization, X-API-Key"
 
 
 def test_an_error_is_not_kept(client: Client) -> None:

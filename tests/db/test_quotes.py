@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from costsvc.db.quotes import QuoteRepository, QuoteSearch, StoredQuote
+from costsvc.db.quotes import QuoteRepository, QuoteSearch, Reader, StoredQuote
 from costsvc.errors import IdempotencyConflict, NotInCatalog
 
 NOW = datetime(2026, 11, 29, 12, 30, 15, 123456, tzinfo=UTC)
@@ -41,15 +41,25 @@ def quotes(engine: Engine) -> QuoteRepository:
 def test_what_was_stored_comes_back_to_the_byte(quotes: QuoteRepository) -> None:
     stored, is_new = quotes.store(quote("a"), content)
     assert is_new
-    assert quotes.content("a", "json", "owner finance") == (stored, b"a2026")
-    assert quotes.content("a", "xlsx", None)[1] == b"\x00\xff"
+    assert quotes.content("a", "json", Reader("owner finance")) == (stored, b"a2026")
+    assert quotes.content("a", "xlsx", Reader("owner sales", is_admin=True))[1] == b"\x00\xff"
 
 
 def test_another_owner_finds_nothing(quotes: QuoteRepository) -> None:
     quotes.store(quote("a"), content)
     with pytest.raises(NotInCatalog, match="No quote 'a'"):
-        quotes.content("a", "json", "owner sales")
-    assert quotes.listed(QuoteSearch(), "owner sales") == []
+        quotes.content("a", "json", Reader("owner sales"))
+    assert quotes.listed(QuoteSearch(), Reader("owner sales")) == []
+
+
+def test_an_admin_reads_of_others_what_was_made_from_public_prices(quotes: QuoteRepository) -> None:
+    quotes.store(quote("a"), content)
+    quotes.store(quote("b", private_revision=1), content)
+    admin = Reader("owner sales", is_admin=True)
+    assert [one.id for one in quotes.listed(QuoteSearch(), admin)] == ["a"]
+    with pytest.raises(NotInCatalog):
+        quotes.content("b", "json", admin)
+    assert quotes.content("b", "json", Reader("owner finance"))[1] == b"b2026"
 
 
 def test_the_same_key_stores_once_and_another_request_under_it_is_refused(quotes: QuoteRepository) -> None:
@@ -58,7 +68,7 @@ def test_the_same_key_stores_once_and_another_request_under_it_is_refused(quotes
     assert quotes.store(quote("c", idempotency_key="k", owner="owner sales"), content)[1]
     with pytest.raises(IdempotencyConflict, match="which is quote a"):
         quotes.store(quote("d", idempotency_key="k", request_hash="h2"), content)
-    assert [one.id for one in quotes.listed(QuoteSearch(), "owner finance")] == ["a"]
+    assert [one.id for one in quotes.listed(QuoteSearch(), Reader("owner finance"))] == ["a"]
 
 
 def test_one_that_was_faster_with_the_same_key_wins(quotes: QuoteRepository) -> None:
@@ -92,4 +102,4 @@ def test_quotes_are_found_by_label_model_and_moment(
     )
     for hours, one in enumerate(kept):
         QuoteRepository(engine, now=lambda hours=hours: NOW + timedelta(hours=hours)).store(one, content)  # type: ignore[misc]
-    assert [one.id for one in QuoteRepository(engine).listed(search, "owner finance")] == found
+    assert [one.id for one in QuoteRepository(engine).listed(search, Reader("owner finance"))] == found

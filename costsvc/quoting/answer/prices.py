@@ -41,6 +41,8 @@ def gpu_price_section(price: GpuPrice) -> Section:
     section: Section = {"usd_per_gpu_hour": money(price.usd_per_gpu_hour), "basis": price.basis}
     reference = price.reference
     if reference is not None:
+        if reference.negotiated:
+            section["negotiated"] = True
         section |= {
             "market": reference.market,
             "offers": reference.offers,

@@ -24,7 +24,10 @@ class PriceFilter(Day):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """An offer of GPU hours and its price on the day; those `in_reference` vote in the reference price."""
+    """An offer of GPU hours and its price on the day; those `in_reference` vote in the reference price.
+
+    `private` ones were negotiated by the owner of the key, whose quotes use them in place of the reference.
+    """
 
     id: str
     provider: str
@@ -39,6 +42,7 @@ class PriceRow:
     source_id: str
     in_reference: bool
     excluded_reason: str | None
+    private: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class PriceDetail:
     basis: str
     usd_per_gpu_hour: str | None
     excluded_reason: str | None
+    private: bool
     notes: str | None
     history: tuple[DatedPriceRow, ...]
     sources: tuple[SourceRow, ...]
@@ -82,7 +87,7 @@ def list_prices(catalog: Catalog, wanted: PriceFilter, today: date) -> list[Pric
         and wanted.market in (None, offer.market)
         and provider in (None, offer.provider)
         and region in (None, offer.region)
-        and (row := _price_row(offer, wanted.as_of or today)) is not None
+        and (row := _price_row(catalog, offer, wanted.as_of or today)) is not None
     ]
 
 
@@ -101,6 +106,7 @@ def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
         basis=offer.basis,
         usd_per_gpu_hour=known(current.usd_per_gpu_hour) if current else None,
         excluded_reason=offer.excluded_reason,
+        private=catalog.is_private(offer),
         notes=offer.notes,
         history=tuple(
             DatedPriceRow(
@@ -120,7 +126,7 @@ def find_offer(catalog: Catalog, id: str) -> Offer:
     return offers.find(id)
 
 
-def _price_row(offer: Offer, day: date) -> PriceRow | None:
+def _price_row(catalog: Catalog, offer: Offer, day: date) -> PriceRow | None:
     price = price_in_force(offer, day)
     if price is None or price.usd_per_gpu_hour is None:
         return None
@@ -136,6 +142,7 @@ def _price_row(offer: Offer, day: date) -> PriceRow | None:
         usd_per_gpu_hour=as_printed(price.usd_per_gpu_hour),
         since=price.first_day,
         source_id=price.source_id,
-        in_reference=offer.excluded_reason is None,
+        in_reference=offer.excluded_reason is None and not catalog.is_private(offer),
         excluded_reason=offer.excluded_reason,
+        private=catalog.is_private(offer),
     )

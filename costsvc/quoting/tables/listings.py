@@ -40,6 +40,7 @@ PRICES: Final = (
     *texts("source_id"),
     Column("in_reference", "flag"),
     *texts("excluded_reason"),
+    Column("private", "flag"),
 )
 API_PRICES: Final = (
     *_HEAD,
