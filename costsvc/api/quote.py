@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from litestar import Request, Response, post, route
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object

@@ -1,7 +1,7 @@
 """From what people type to catalog ids: normalisation, aliases and the nearest ids when nothing matches."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -73,13 +73,20 @@ class Index(Generic[Entry]):
         """
         if (exact := self._by_id.get(text)) is not None:
             return exact
-        short = normalised(self._shortened(text))
-        meant = self._means.get(normalised(text)) or self._means.get(short)
-        if meant is None:
-            raise NotInCatalog(self._what, text, self._nearest(short), listed_at=self._listed_at)
+        meant = self.meanings(text)
+        if not meant:
+            near = self._nearest(normalised(self._shortened(text)))
+            raise NotInCatalog(self._what, text, near, listed_at=self._listed_at)
         if len(meant) > 1:
             raise Ambiguous(self._what, text, sorted(meant))
         return self._by_id[next(iter(meant))]
+
+    def meanings(self, text: str) -> Set[str]:
+        """Ids that a spelling may mean, without looking for what is near; empty where it means none."""
+        if text in self._by_id:
+            return {text}
+        short = normalised(self._shortened(text))
+        return self._means.get(normalised(text)) or self._means.get(short) or frozenset()
 
     def _nearest(self, key: str) -> list[str]:
         """Ids whose own spelling, or an alias, is close to `key`; the closest first."""

@@ -3,7 +3,7 @@
 No SQL and no session here: quotes are answered from this alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -157,6 +157,14 @@ class Catalog:
     def model(self, text: str) -> ModelEntry:
         """A model by id, alias, name or Hugging Face id, with or without its organisation."""
         return self._models.find(text)
+
+    def models_meant(self, text: str) -> Set[str]:
+        """Ids of the models that a spelling may mean: for many spellings, most of which mean none."""
+        return self._models.meanings(text)
+
+    def gpus_meant(self, text: str) -> Set[str]:
+        """The same of accelerators."""
+        return self._gpus.meanings(text)
 
     def gpu(self, text: str) -> GpuEntry:
         """An accelerator by id, alias or name."""

@@ -125,6 +125,17 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     )
 
 
+def read_providers(root: Path) -> ProvidersFile:
+    """Who sells, with every spelling.
+
+    Raises
+    ------
+    InvalidCatalogFile
+        With the path, line and field of the first mistake.
+    """
+    return _one(root, "providers.yaml", ProvidersFile).file
+
+
 def _one(root: Path, name: str, schema: type[File]) -> Read[File]:
     path = root / name
     if not path.is_file():

@@ -5,11 +5,12 @@ import math
 from costsvc.db.entries import ApiPrice
 from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_MTOK
+from costsvc.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from costsvc.quoting.answer.plain import Section, number, number_exact
 from costsvc.quoting.evaluate import Evaluated
 from costsvc.quoting.launch.traffic import Offered
 from costsvc.quoting.money import money
+from costsvc.quoting.tariff import usd_of_tokens
 
 LISTED_OFFERS = 10
 WHOLE = 1e-9
@@ -29,16 +30,14 @@ def offers_for(catalog: Catalog, running: Evaluated, ctx: int | None) -> list[Ap
 
 
 def usd_of_offer(offer: ApiPrice, running: Evaluated) -> float:
-    """What one mean request costs there; cached tokens as others where they have no price. [USD]"""
+    """What one mean request costs there. [USD]"""
     lengths = running.choice.lengths
-    fresh = float(offer.input_usd_per_mtok or 0)
-    cached = fresh if offer.cached_input_usd_per_mtok is None else float(offer.cached_input_usd_per_mtok)
-    parts = (
-        number_exact(lengths.uncached) * fresh,
-        number_exact(lengths.cached) * cached,
-        number_exact(lengths.output) * float(offer.output_usd_per_mtok or 0),
+    return usd_of_tokens(
+        offer,
+        uncached=number_exact(lengths.uncached),
+        cached=number_exact(lengths.cached),
+        output=number_exact(lengths.output),
     )
-    return sum(parts) / TOKENS_PER_MTOK
 
 
 def break_even(
