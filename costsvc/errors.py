@@ -11,7 +11,8 @@ CostsvcError
 │   ├── DoesNotFit          weights plus one sequence do not fit the memory
 │   ├── SloUnreachable      no deployment meets the latency objective
 │   ├── UnsupportedLayout   the parallelism does not divide the model, or the card lacks a kernel
-│   └── NoPriceInForce      no offer is in force on the day
+│   ├── NoPriceInForce      no offer is in force on the day
+│   └── NoRateInForce       no rate of the currency is in force on the day
 ├── ConfigNotUnderstood     a model's configuration lacks, contradicts or says what its import cannot decide
 ├── InvalidCatalogFile      a catalog file was refused: file, line and field are named
 ├── NotAuthorized           a key that is missing or not valid
@@ -115,6 +116,10 @@ class UnsupportedLayout(Infeasible):
 
 class NoPriceInForce(Infeasible):
     """No offer of the asked kind is in force on the day."""
+
+
+class NoRateInForce(Infeasible):
+    """No rate of the asked currency is in force on the day."""
 
 
 class ConfigNotUnderstood(CostsvcError):

@@ -152,6 +152,16 @@ class ApiPrice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FxRate:
+    """A reference rate in force from `first_day` until the next one. [units of currency/USD]"""
+
+    currency: str
+    first_day: date
+    units_per_usd: Decimal
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """One calibrated or assumed number.
 
@@ -242,3 +252,4 @@ class CatalogContent:
     weight_plans: tuple[WeightPlanEntry, ...]
     stacks: tuple[StackEntry, ...]
     profiles: tuple[ProfileEntry, ...] = ()
+    fx_rates: tuple[FxRate, ...] = ()

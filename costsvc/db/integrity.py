@@ -81,6 +81,8 @@ def _citations(content: CatalogContent) -> Iterator[tuple[str, str]]:
         yield from ((f"offer {offer.id}", price.source_id) for price in offer.prices)
     for price in content.api_prices:
         yield f"API price {price.provider} / {price.provider_model_id}", price.source_id
+    for rate in content.fx_rates:
+        yield f"rate of {rate.currency}", rate.source_id
     for judgement in content.judgements:
         yield f"judgement {judgement.name}", judgement.source_id
     for dtype in content.dtypes:

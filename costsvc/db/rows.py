@@ -18,6 +18,7 @@ from costsvc.db.entries import (
     DatedPrice,
     DtypeEntry,
     FactSource,
+    FxRate,
     GpuEntry,
     Judgement,
     ModelEntry,
@@ -65,6 +66,7 @@ def rows_of(content: CatalogContent) -> Rows:
         tables.WeightPlanRow: [_flat(plan, without={"aliases"}) for plan in content.weight_plans],
         tables.StackRow: [_stack_row(entry) for entry in content.stacks],
         tables.ProfileRow: [_flat(entry, without={"aliases", "fact_sources"}) for entry in content.profiles],
+        tables.FxRateRow: [_flat(rate) for rate in content.fx_rates],
         tables.AliasRow: list(_alias_rows(content)),
         tables.FactSourceRow: [
             {"entry_kind": kind, "entry_id": entry.id, **_flat(fact)}
@@ -158,6 +160,7 @@ def content_of(stored: Stored) -> CatalogContent:
                 fact_sources=facts("profile", row["id"]),
             ),
         ),
+        fx_rates=_entries(stored, tables.FxRateRow, lambda row: _entry(FxRate, row)),
     )
 
 

@@ -17,6 +17,7 @@ from costsvc.db.entries import (
     CatalogContent,
     DatedPrice,
     DtypeEntry,
+    FxRate,
     GpuEntry,
     Market,
     ModelEntry,
@@ -27,6 +28,7 @@ from costsvc.db.entries import (
     StackEntry,
     WeightPlanEntry,
 )
+from costsvc.db.fx_rates import by_currency, rate_in_force
 from costsvc.db.judgements import Judgements
 from costsvc.db.names import Index
 from costsvc.db.prices import ReferencePrice, api_prices_on, price_in_force, reference_price
@@ -67,6 +69,7 @@ class Catalog:
         )
         self.judgements = Judgements(content.judgements)
         self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
+        self._fx_rates = by_currency(content.fx_rates)
         self._index_offers()
 
     def _index_offers(self) -> None:
@@ -232,6 +235,16 @@ class Catalog:
         """
         seller = None if provider is None else self._providers.find(provider)
         return self._reference_price(gpu_id, as_of, market, seller, region)
+
+    def fx_rate(self, currency: str, day: date, *, holds_days: int) -> FxRate:
+        """The rate of a currency on a day: the last one not after it, and not older than it holds.
+
+        Raises
+        ------
+        NoRateInForce
+            There is none; the currencies and days that have one are named.
+        """
+        return rate_in_force(self._fx_rates, currency, day, holds_days)
 
     def api_prices(self, model_id: str, as_of: date) -> tuple[ApiPrice, ...]:
         """Published token prices of a model: of each provider the newest observation not after the day."""

@@ -180,6 +180,18 @@ class ApiPriceRow(Versioned):
     notes: Mapped[str | None]
 
 
+class FxRateRow(Versioned):
+    """Units of a currency per US dollar, in force from `first_day`."""
+
+    __tablename__ = "fx_rate"
+    identity = ("currency", "first_day")
+
+    currency: Mapped[str]
+    first_day: Mapped[date]
+    units_per_usd: Mapped[Decimal]
+    source_id: Mapped[str]
+
+
 class JudgementRow(Versioned):
     """`scope` is canonical JSON as text, so that it can tell rows apart."""
 

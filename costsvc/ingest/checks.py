@@ -10,6 +10,7 @@ from costsvc.db.names import normalised
 from costsvc.errors import InvalidCatalogFile
 from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.ingest.entry import Entry
+from costsvc.ingest.fx_rates import FxRatesFile
 from costsvc.ingest.judgements import JudgementFile
 from costsvc.ingest.kinds import DtypesFile, StacksFile, WeightPlansFile
 from costsvc.ingest.lines import Document
@@ -108,6 +109,11 @@ def owned_gpus_exist(known: Known, owned: Read[OwnedFile]) -> None:
         _exists(owned.document, ("purchases", n, "source"), purchase.source, known.sources)
     for n, constant in enumerate(owned.file.facility):
         _exists(owned.document, ("facility", n, "source"), constant.source, known.sources)
+
+
+def fx_rates_have_a_source(known: Known, fx_rates: Iterable[Read[FxRatesFile]]) -> None:
+    for read in fx_rates:
+        _exists(read.document, ("source",), read.file.source, known.sources)
 
 
 def scopes_exist(known: Known, judged: Iterable[Read[JudgementFile]]) -> None:

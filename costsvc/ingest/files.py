@@ -12,6 +12,7 @@ from costsvc.errors import InvalidCatalogFile
 from costsvc.ingest import checks
 from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.ingest.entry import Entry, validated
+from costsvc.ingest.fx_rates import FxRatesFile
 from costsvc.ingest.gpus import GpuFile
 from costsvc.ingest.judgements import JudgementFile
 from costsvc.ingest.kinds import DtypesFile, SourcesFile, StacksFile, WeightPlansFile
@@ -63,6 +64,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     stacks = _one(root, "stacks.yaml", StacksFile)
     providers = _one(root, "providers.yaml", ProvidersFile)
     owned = _one(root, "owned.yaml", OwnedFile)
+    fx_rates = list(_many(root, "fx_rates.yaml", FxRatesFile))
     models = _entries(root, "models", ModelFile)
     gpus = _entries(root, "gpus", GpuFile)
     profiles = _entries(root, "profiles", ProfileFile)
@@ -99,6 +101,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
     checks.prices_name_what_exists(known, prices)
     checks.api_prices_name_what_exists(known, api_prices)
     checks.owned_gpus_exist(known, owned)
+    checks.fx_rates_have_a_source(known, fx_rates)
     checks.scopes_exist(known, judged)
     checks.aliases_mean_one_entry(models, lambda file: (file.name, *([file.hf_id] if file.hf_id else [])))
     checks.aliases_mean_one_entry(gpus, lambda file: (file.name,))
@@ -122,6 +125,7 @@ def read_catalog(root: Path) -> entries.CatalogContent:
         weight_plans=tuple(plan.record() for plan in plans.file.weight_plans),
         stacks=tuple(stack.record() for stack in stacks.file.stacks),
         profiles=tuple(profile.file.record() for profile in profiles),
+        fx_rates=tuple(rate for one in fx_rates for rate in one.file.records()),
     )
 
 

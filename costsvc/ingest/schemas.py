@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.ingest.files import catalog_root
+from costsvc.ingest.fx_rates import FxRatesFile
 from costsvc.ingest.gpus import GpuFile
 from costsvc.ingest.judgements import JudgementFile
 from costsvc.ingest.kinds import DtypesFile, SourcesFile, StacksFile, WeightPlansFile
@@ -21,6 +22,7 @@ FOLDER = ".schema"
 SCHEMAS: dict[str, type[BaseModel]] = {
     "api_price": ApiPriceFile,
     "dtypes": DtypesFile,
+    "fx_rates": FxRatesFile,
     "gpu": GpuFile,
     "judgements": JudgementFile,
     "model": ModelFile,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from costsvc.engine.pricing import (
 )
 from costsvc.engine.serving import SteadyState, solve_together
 from costsvc.quoting.choice import Choice
+from costsvc.quoting.exchange import Exchange
 from costsvc.quoting.gpu_price import GpuPrice
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario
@@ -55,7 +55,7 @@ class Bill:
     hours: tuple[Fleet | None, ...]
     rent_gpus_per_byte: float
     token_bytes: float
-    fx_rate: Decimal
+    exchange: Exchange | None
     compared: Compared | None = None
 
     @property
@@ -107,7 +107,7 @@ def _bill(
         hours=hours,
         rent_gpus_per_byte=_rent(choice, solved),
         token_bytes=cached_token_bytes(choice.replica, choice.lengths),
-        fx_rate=request.fx_rate or Decimal(1),
+        exchange=price.exchange,
         compared=None if other is None else _compared(scenario, choice, other, solved),
     )
 
@@ -168,7 +168,7 @@ def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:
         bill,
         gpu_second_usd=second_usd,
         factor=second_usd * bill.load_multiplier * (1.0 + request.margin),
-        fx_rate=request.fx_rate or Decimal(1),
+        exchange=price.exchange,
     )
 
 

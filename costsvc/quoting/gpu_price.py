@@ -8,6 +8,7 @@ from costsvc.db.prices import ReferencePrice
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from costsvc.errors import InvalidRequest
+from costsvc.quoting.exchange import Exchange, exchange_of
 from costsvc.quoting.scenario import Scenario
 
 
@@ -15,13 +16,15 @@ from costsvc.quoting.scenario import Scenario
 class GpuPrice:
     """Price of one accelerator-hour. `reference` is None where the user gave the price. [USD/h]
 
-    `tiers_usd_per_gpu_hour` is the rent of the memory and drives that keep prefixes beside it.
+    `tiers_usd_per_gpu_hour` is the rent of the memory and drives that keep prefixes beside it; `exchange` is
+    the rate at which amounts are shown in another currency too.
     """
 
     usd_per_gpu_hour: Decimal
     basis: str
     reference: ReferencePrice | None
     tiers_usd_per_gpu_hour: float = 0.0
+    exchange: Exchange | None = None
 
     @property
     def usd_per_gpu_second(self) -> float:
@@ -38,18 +41,20 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
 
     Raises
     ------
-    NoPriceInForce
-        No offer of that kind counts on the day.
+    NoPriceInForce, NoRateInForce
+        No offer of that kind counts on the day; the currency has no rate then.
     """
     request = scenario.request
     _refuse_other_private_revision(catalog, request.private_revision)
     tiers = _tiers_usd_per_hour(catalog, scenario)
+    exchange = exchange_of(catalog, request, scenario.as_of)
     if request.price_usd_per_gpu_hour is not None:
         return GpuPrice(
             usd_per_gpu_hour=request.price_usd_per_gpu_hour,
             basis="given in the request",
             reference=None,
             tiers_usd_per_gpu_hour=tiers,
+            exchange=exchange,
         )
     reference = catalog.reference_price(
         scenario.gpu.id, scenario.as_of, request.market, request.provider, request.region
@@ -67,6 +72,7 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
         basis=f"{who}, {request.market}, {since} {reference.first_observed} to {reference.last_observed}",
         reference=reference,
         tiers_usd_per_gpu_hour=tiers,
+        exchange=exchange,
     )
 
 

@@ -167,10 +167,14 @@ class QuoteRequest(BaseModel):
         0.0, ge=0, le=100, allow_inf_nan=False, description="Added on cost: 0.2 is 20 %. [1]"
     )
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
-        "USD", description="ISO code; other than USD needs fx_rate."
+        "USD", description="ISO code of the currency that prices are shown in beside USD."
     )
     fx_rate: Decimal | None = Field(
-        None, gt=0, le=Decimal(1_000_000_000), allow_inf_nan=False, description="Units of currency per USD."
+        None,
+        gt=0,
+        le=Decimal(1_000_000_000),
+        allow_inf_nan=False,
+        description="Units of currency per USD; absent: the catalog's reference rate on the day.",
     )
     as_of: date | None = Field(None, description="Day whose prices are used; absent: today (UTC).")
     revision: int | None = Field(None, ge=1, description="Catalog revision; absent: the newest.")
@@ -225,10 +229,6 @@ class QuoteRequest(BaseModel):
             (
                 self.think_s is not None and self.turns is None,
                 "think_s needs turns: the pause is between the turns of a conversation",
-            ),
-            (
-                self.currency != "USD" and self.fx_rate is None,
-                f"currency is {self.currency} without fx_rate; give the units of {self.currency} per USD",
             ),
             (
                 self.currency == "USD" and self.fx_rate is not None,

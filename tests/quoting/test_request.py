@@ -25,7 +25,6 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"hit_rate": "0.5", "prefix_tokens": "100"}, "hit_rate", "what it would follow from"),
     ({"prefix_share": "0.5"}, "prefix_share", "needs prefix_tokens: how long is the shared prompt?"),
     ({"think_s": "10"}, "think_s", "needs turns: the pause is between the turns"),
-    ({"currency": "EUR"}, "currency", "currency is EUR without fx_rate; give the units of EUR per USD"),
     ({"fx_rate": "0.9"}, "fx_rate", "fx_rate is given but currency is USD"),
     (
         {"price_usd_per_gpu_hour": "2", "provider": "AWS"},

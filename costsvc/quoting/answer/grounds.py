@@ -98,6 +98,8 @@ def sources_section(catalog: Catalog, scenario: Scenario, price: GpuPrice) -> li
         covers.setdefault(judgement.source_id, []).append(f"assumption.{judgement.name}")
     for source_id in price.reference.source_ids if price.reference else ():
         covers.setdefault(source_id, []).append("gpu_price")
+    if price.exchange is not None and price.exchange.source_id is not None:
+        covers.setdefault(price.exchange.source_id, []).append("fx_rate")
     return [_source(catalog, source_id, fields) for source_id, fields in covers.items()]
 
 
