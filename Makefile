@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench audit sbom format lock pictures clean
+.PHONY: help setup serve test lint check bench benchprices audit sbom format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -21,7 +21,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check -q install
 INSTALL_PROJECT := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(RUNTIME) ## Install the service into .venv
 
@@ -41,6 +41,9 @@ check: lint test ## Everything that has to pass before a commit
 
 bench: $(DEV) ## Measure speed, as ratios within one run (ARGS=CALLS)
 	@$(BIN)/python -m bench $(ARGS)
+
+benchprices: $(DEV) ## Measure quotes and lists with a million prices (ARGS=PRICES, or PRICES and an empty database's URL)
+	@$(BIN)/python -m bench.prices $(ARGS)
 
 audit: ## Look up known weaknesses of the locked dependencies (needs the network)
 	@PYTHON=$(PYTHON) .ci/audit

@@ -86,7 +86,7 @@ class DatedPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One rentable (or owned) way to have a GPU, with its price history.
+    """One rentable (or owned) way to have a GPU, with its price history in order of its days.
 
     `excluded_reason` keeps an offer visible but out of reference prices (component-only, community
     marketplace, undated, suspicious). `provider` is the normalised name.

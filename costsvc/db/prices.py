@@ -1,5 +1,6 @@
 """Which price holds on a day, and what many offers amount to: the reference price."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, date
@@ -51,9 +52,11 @@ class ReferencePrice:
 
 def price_in_force(offer: Offer, day: date) -> DatedPrice | None:
     """The last price not after the day; None before the first one and after the offer ended."""
-    begun = [price for price in offer.prices if price.first_day <= day]
-    latest = max(begun, key=lambda price: price.first_day, default=None)
-    return latest if latest is not None and latest.usd_per_gpu_hour is not None else None
+    begun = bisect_right(offer.prices, day, key=lambda price: price.first_day)
+    if not begun:
+        return None
+    latest = offer.prices[begun - 1]
+    return latest if latest.usd_per_gpu_hour is not None else None
 
 
 def reference_price(

@@ -2,18 +2,26 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, delete, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, text, update
 
 from costsvc.db.audit import AuditEntry, record
 from costsvc.db.engine import POSTGRESQL, reading, writing
 from costsvc.db.entries import CatalogContent
 from costsvc.db.integrity import refuse_contradictions
 from costsvc.db.rows import Row, Rows, content_hash, content_of, fingerprint, identity, rows_of
-from costsvc.db.tables import CatalogFilesRow, RevisionRow, Versioned
+from costsvc.db.tables import (
+    CatalogFilesRow,
+    OfferPriceRow,
+    OfferRow,
+    ProviderRow,
+    RevisionRow,
+    SourceRow,
+    Versioned,
+)
 from costsvc.errors import NotInCatalog, Unavailable
 
 Change: TypeAlias = Callable[[CatalogContent | None], CatalogContent]
@@ -102,6 +110,33 @@ class CatalogRepository:
                 )
             return _content_at(connection, wanted)
 
+    def content_hash(self, revision: int) -> str | None:
+        """What a revision holds, in brief; None where there is no such revision."""
+        query = select(RevisionRow.content_hash).where(RevisionRow.id == revision)
+        with reading(self._engine) as connection:
+            return connection.scalar(query)
+
+    def load_after(self, known: CatalogContent, known_revision: int, revision: int) -> CatalogContent:
+        """A later revision, read as its difference from one that is known.
+
+        Where nothing but offers, their prices and sources changed, the rest and every other offer are those of
+        `known`; else the whole is read.
+        """
+        with reading(self._engine) as connection:
+            changed = {
+                table
+                for table in _CATALOG_TABLES
+                if _has_changed(connection, table, known_revision, revision)
+            }
+            if not changed <= _OF_OFFERS:
+                return _content_at(connection, revision)
+            later = _with_changed_offers(connection, known, known_revision, revision)
+            if SourceRow not in changed:
+                return later
+            rows = _no_rows()
+            rows[SourceRow] = _rows_at(connection, SourceRow, revision)
+            return replace(later, sources=content_of(rows).sources)
+
     def store(self, content: CatalogContent, *, author: str, note: str) -> StoreResult:
         """Make a catalog the newest revision, in one transaction; nothing happens where it already is.
 
@@ -184,12 +219,52 @@ class CatalogRepository:
 _CATALOG_TABLES: tuple[type[Versioned], ...] = tuple(Versioned.__subclasses__())
 
 
+# The tables that a posted price touches.
+_OF_OFFERS: frozenset[type[Versioned]] = frozenset({SourceRow, ProviderRow, OfferRow, OfferPriceRow})
+
+
 def _newest(connection: Connection) -> int | None:
     return connection.scalar(select(func.max(RevisionRow.id)))
 
 
 def _content_at(connection: Connection, revision: int) -> CatalogContent:
     return content_of({table: _rows_at(connection, table, revision) for table in _CATALOG_TABLES})
+
+
+def _has_changed(connection: Connection, table: type[Versioned], known_revision: int, revision: int) -> bool:
+    query = select(table.row_id).where(_changed(table, known_revision, revision)).limit(1)
+    return connection.scalar(query) is not None
+
+
+def _changed(table: type[Versioned], known_revision: int, revision: int) -> ColumnElement[bool]:
+    """Rows that came or went after one revision, up to another."""
+    return or_(
+        table.added_revision.between(known_revision + 1, revision),
+        table.retired_revision.between(known_revision + 1, revision),
+    )
+
+
+def _with_changed_offers(
+    connection: Connection, known: CatalogContent, known_revision: int, revision: int
+) -> CatalogContent:
+    ids = {
+        *connection.scalars(select(OfferRow.id).where(_changed(OfferRow, known_revision, revision))),
+        *connection.scalars(
+            select(OfferPriceRow.offer_id).where(_changed(OfferPriceRow, known_revision, revision))
+        ),
+    }
+    stored = _no_rows()
+    for some in _chunks(sorted(ids)):
+        stored[OfferRow] += _rows_at(connection, OfferRow, revision, OfferRow.id.in_(some))
+        of_offer = OfferPriceRow.offer_id.in_(some)
+        stored[OfferPriceRow] += _rows_at(connection, OfferPriceRow, revision, of_offer)
+    kept = (offer for offer in known.offers if offer.id not in ids)
+    offers = sorted((*kept, *content_of(stored).offers), key=lambda offer: offer.id)
+    return replace(known, offers=tuple(offers))
+
+
+def _no_rows() -> dict[type[Versioned], list[Row]]:
+    return {table: [] for table in _CATALOG_TABLES}
 
 
 def _wait_for_other_writers(connection: Connection) -> None:
@@ -209,10 +284,13 @@ def _contents(table: type[Versioned]) -> list[Any]:
     return [column for column in table.__table__.columns if column.name not in _HOUSEKEEPING]
 
 
-def _rows_at(connection: Connection, table: type[Versioned], revision: int) -> list[Row]:
+def _rows_at(
+    connection: Connection, table: type[Versioned], revision: int, *which: ColumnElement[bool]
+) -> list[Row]:
     query = select(*_contents(table)).where(
         table.added_revision <= revision,
         or_(table.retired_revision.is_(None), table.retired_revision > revision),
+        *which,
     )
     return [dict(row) for row in connection.execute(query).mappings()]
 

@@ -85,9 +85,7 @@ def content_of(stored: Stored) -> CatalogContent:
     """The catalog that rows hold, its entries in order of id and their parts in order of name or day."""
     aliases = _by_entry(_sorted(stored, tables.AliasRow), lambda row: row["alias"])
     facts = _by_entry(_sorted(stored, tables.FactSourceRow), lambda row: _entry(FactSource, row))
-    prices: dict[str, list[DatedPrice]] = {}
-    for row in _sorted(stored, tables.OfferPriceRow):
-        prices.setdefault(row["offer_id"], []).append(_entry(DatedPrice, row))
+    prices = _by_offer(stored[tables.OfferPriceRow])
     return CatalogContent(
         sources=_entries(stored, tables.SourceRow, lambda row: _entry(Source, row)),
         models=_entries(
@@ -116,7 +114,7 @@ def content_of(stored: Stored) -> CatalogContent:
         offers=_entries(
             stored,
             tables.OfferRow,
-            lambda row: _entry(Offer, row, prices=tuple(prices.get(row["id"], ()))),
+            lambda row: _entry(Offer, row, prices=prices.get(row["id"], ())),
         ),
         api_prices=_entries(stored, tables.ApiPriceRow, lambda row: _entry(ApiPrice, row)),
         judgements=_entries(
@@ -261,6 +259,19 @@ def _sorted(stored: Stored, table: type[tables.Versioned]) -> list[Mapping[str, 
         return name, fingerprint(row) if times[name] > 1 else ""
 
     return sorted(stored[table], key=place)
+
+
+def _by_offer(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[DatedPrice, ...]]:
+    """Prices of each offer in order of their days. They may number a million, so nothing is done twice."""
+    found: dict[str, list[DatedPrice]] = {}
+    for row in rows:
+        price = DatedPrice(
+            first_day=row["first_day"], usd_per_gpu_hour=row["usd_per_gpu_hour"], source_id=row["source_id"]
+        )
+        found.setdefault(row["offer_id"], []).append(price)
+    return {
+        offer: tuple(sorted(prices, key=lambda price: price.first_day)) for offer, prices in found.items()
+    }
 
 
 def _by_entry(

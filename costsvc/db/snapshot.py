@@ -8,7 +8,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -45,12 +45,16 @@ class Catalog:
     """One revision of the catalog, indexed for questions.
 
     `revision` is None for content that never was in a database, such as the files that ship with the code.
+    `content_hash` says in brief what it holds, where the database said so.
     `private` is what the owner negotiated through whose eyes this is seen; None where it is what everybody sees.
     """
 
-    def __init__(self, content: CatalogContent, revision: int | None) -> None:
+    def __init__(
+        self, content: CatalogContent, revision: int | None, content_hash: str | None = None
+    ) -> None:
         self.content = content
         self.revision = revision
+        self.content_hash = content_hash
         self.private: PrivatePrices | None = None
         self._fingerprint: str | None = None
         self._negotiated: Mapping[str, tuple[Offer, ...]] = {}
@@ -68,7 +72,10 @@ class Catalog:
             "profile", ((e.id, (*e.aliases, e.name), e) for e in content.profiles), listed_at="/profiles"
         )
         self.judgements = Judgements(content.judgements)
-        self._api_prices = _grouped((price.model_id, price) for price in content.api_prices)
+        # These and reference prices hold for good, because nothing here changes. Their caches refer to the prices and
+        # not to the catalog, which goes when nobody uses it, without a collection of cycles.
+        api_prices = _grouped((price.model_id, price) for price in content.api_prices)
+        self._api_prices_on = lru_cache(maxsize=_KEPT_PRICES)(partial(_api_prices_on, api_prices))
         self._fx_rates = by_currency(content.fx_rates)
         self._index_offers()
 
@@ -81,9 +88,23 @@ class Catalog:
             listed_at="/prices",
         )
         self._offers = _grouped((offer.gpu_id, offer) for offer in content.offers)
-        # Offers of a popular card number hundreds; nothing here changes, so an answer holds for good.
-        self._reference_price = lru_cache(maxsize=_KEPT_PRICES)(self._computed_reference_price)
-        self._api_prices_on = lru_cache(maxsize=_KEPT_PRICES)(self._computed_api_prices)
+        # Made when one is first asked for: quotes need none.
+        self._offer_index: Index[Offer] | None = None
+        # Offers of a popular card number hundreds.
+        computed = partial(_reference_price, self._offers, self._negotiated)
+        self._reference_price = lru_cache(maxsize=_KEPT_PRICES)(computed)
+
+    def followed_by(
+        self, content: CatalogContent, revision: int, content_hash: str | None = None
+    ) -> "Catalog":
+        """A later revision; where only offers and sources differ, what is known of the rest is shared."""
+        if replace(self.content, offers=content.offers, sources=content.sources) != content:
+            return Catalog(content, revision, content_hash)
+        later = copy(self)
+        later.content, later.revision, later.content_hash = content, revision, content_hash
+        later._fingerprint = None
+        later._index_offers()
+        return later
 
     def seen_with(self, prices: PrivatePrices) -> "Catalog":
         """The same catalog with what an owner negotiated; everything else is shared, not copied."""
@@ -105,7 +126,7 @@ class Catalog:
     def fingerprint(self) -> str:
         """What the catalog holds, in brief: two databases may each have a revision 1."""
         if self._fingerprint is None:
-            self._fingerprint = _digest((self.revision, self.content))
+            self._fingerprint = _digest((self.revision, self.content_hash or self.content))
         return self._fingerprint
 
     @property
@@ -205,6 +226,20 @@ class Catalog:
         """A source by id."""
         return self._sources.find(id)
 
+    def find_offer(self, id: str) -> Offer:
+        """An offer by id.
+
+        Raises
+        ------
+        NotInCatalog
+            The nearest ids are named.
+        """
+        if self._offer_index is None:
+            self._offer_index = Index(
+                "offer", ((one.id, (), one) for one in self.content.offers), listed_at="/prices"
+            )
+        return self._offer_index.find(id)
+
     def offers(self, gpu_id: str, market: Market | None = None) -> tuple[Offer, ...]:
         """Offers of an accelerator, those without a vote in reference prices included."""
         found = self._offers.get(gpu_id, ())
@@ -250,27 +285,39 @@ class Catalog:
         """Published token prices of a model: of each provider the newest observation not after the day."""
         return self._api_prices_on(model_id, as_of)
 
-    def _computed_api_prices(self, model_id: str, as_of: date) -> tuple[ApiPrice, ...]:
-        return api_prices_on(self._api_prices.get(model_id, ()), as_of)
 
-    def _computed_reference_price(
-        self, gpu_id: str, as_of: date, market: Market, provider: str | None, region: str | None
-    ) -> ReferencePrice:
-        def of(offers: Sequence[Offer], *, negotiated: bool) -> ReferencePrice:
-            return reference_price(
-                offers,
-                gpu_id=gpu_id,
-                as_of=as_of,
-                market=market,
-                provider=provider,
-                region=region,
-                negotiated=negotiated,
-            )
+def _api_prices_on(
+    prices: Mapping[str | None, tuple[ApiPrice, ...]], model_id: str, as_of: date
+) -> tuple[ApiPrice, ...]:
+    return api_prices_on(prices.get(model_id, ()), as_of)
 
-        if own := self._negotiated.get(gpu_id):
-            with suppress(NoPriceInForce):
-                return of(own, negotiated=True)
-        return of(self.offers(gpu_id), negotiated=False)
+
+def _reference_price(
+    offers: Mapping[str, tuple[Offer, ...]],
+    negotiated: Mapping[str, tuple[Offer, ...]],
+    gpu_id: str,
+    as_of: date,
+    market: Market,
+    provider: str | None,
+    region: str | None,
+) -> ReferencePrice:
+    """What the owner negotiated, where it is of that kind, and else the reference price of all offers."""
+
+    def of(some: Sequence[Offer], *, negotiated: bool) -> ReferencePrice:
+        return reference_price(
+            some,
+            gpu_id=gpu_id,
+            as_of=as_of,
+            market=market,
+            provider=provider,
+            region=region,
+            negotiated=negotiated,
+        )
+
+    if own := negotiated.get(gpu_id):
+        with suppress(NoPriceInForce):
+            return of(own, negotiated=True)
+    return of(offers.get(gpu_id, ()), negotiated=False)
 
 
 def _digest(seen: object) -> str:

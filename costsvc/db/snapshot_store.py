@@ -1,5 +1,6 @@
 """Keeps the newest catalog in memory while the database changes, stalls or goes away."""
 
+import gc
 import logging
 import time
 from collections import OrderedDict
@@ -27,6 +28,12 @@ class Loader(Protocol):
 
     def load(self, revision: int | None = None) -> CatalogContent:
         """The catalog at a revision."""
+
+    def load_after(self, known: CatalogContent, known_revision: int, revision: int) -> CatalogContent:
+        """A later revision, read as its difference from one that is known."""
+
+    def content_hash(self, revision: int) -> str | None:
+        """What a revision holds, in brief."""
 
 
 class SnapshotStore:
@@ -125,7 +132,7 @@ class SnapshotStore:
             if (kept := self._older.get(revision)) is not None:
                 self._older.move_to_end(revision)
                 return kept
-            catalog = Catalog(self._loader.load(revision), revision)
+            catalog = Catalog(self._loader.load(revision), revision, self._loader.content_hash(revision))
             self._older[revision] = catalog
             if len(self._older) > self._kept_revisions:
                 self._older.popitem(last=False)
@@ -172,6 +179,24 @@ class SnapshotStore:
             with self._keeping:
                 self._older.clear()
         if newest is not None:
-            self._current = Catalog(self._loader.load(newest), newest)
+            self._current = self._read(newest)
+            # A million prices are as many objects, none of which is ever part of a cycle: without this each full
+            # collection of garbage would walk through them while requests wait.
+            gc.freeze()
             if self._private is not None:
                 self._private.forget()
+
+    def _read(self, revision: int) -> Catalog:
+        """A revision, as its difference from the current one where that is of the same history."""
+        loader, current = self._loader, self._current
+        content_hash = loader.content_hash(revision)
+        if (
+            current is not None
+            and current.revision is not None
+            and current.revision < revision
+            and current.content_hash is not None
+            and loader.content_hash(current.revision) == current.content_hash
+        ):
+            content = loader.load_after(current.content, current.revision, revision)
+            return current.followed_by(content, revision, content_hash)
+        return Catalog(loader.load(revision), revision, content_hash)

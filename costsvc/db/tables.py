@@ -155,7 +155,10 @@ class OfferPriceRow(Versioned):
     __tablename__ = "offer_price"
     identity = ("offer_id", "first_day")
 
-    offer_id: Mapped[str]
+    # Prices number a million: what one revision changed, and the history of one offer, are found by these.
+    added_revision: Mapped[int] = mapped_column(ForeignKey("revision.id"), index=True)
+    retired_revision: Mapped[int | None] = mapped_column(ForeignKey("revision.id"), index=True)
+    offer_id: Mapped[str] = mapped_column(index=True)
     first_day: Mapped[date]
     usd_per_gpu_hour: Mapped[Decimal | None]
     source_id: Mapped[str]

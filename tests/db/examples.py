@@ -11,6 +11,7 @@ from costsvc.db.entries import (
     DatedPrice,
     DtypeEntry,
     FactSource,
+    FxRate,
     GpuEntry,
     Judgement,
     Market,
@@ -134,7 +135,7 @@ def offer(
         market=market,
         prices=tuple(
             DatedPrice(first_day=day, usd_per_gpu_hour=None if usd is None else Decimal(usd), source_id=LIST)
-            for day, usd in prices
+            for day, usd in sorted(prices, key=lambda price: price[0])
         ),
         gpus_per_instance=8,
         region=region,
@@ -237,5 +238,9 @@ CONTENT = CatalogContent(
             aliases=("assistant",),
             fact_sources=(FactSource(field="turns", source_id=SHEET),),
         ),
+    ),
+    fx_rates=(
+        FxRate(currency="EUR", first_day=DAY, units_per_usd=Decimal("0.8951"), source_id=LIST),
+        FxRate(currency="GBP", first_day=DAY, units_per_usd=Decimal("0.7463"), source_id=LIST),
     ),
 )

@@ -144,6 +144,54 @@ def test_an_old_revision_reads_back_exactly_after_prices_of_past_days_were_added
     assert content_hash(rows_of(repository.load(1))) == recorded[1] != recorded[2]
 
 
+LATER = with_offers(
+    CONTENT,
+    *CONTENT.offers[1:],
+    offer("New Cloud", [(DAY, "1.00")]),
+    replace(
+        CONTENT.offers[0],
+        prices=(*CONTENT.offers[0].prices[:1], replace(CONTENT.offers[0].prices[1], usd_per_gpu_hour=None)),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        LATER,
+        with_offers(CONTENT),
+        with_offers(CONTENT, *CONTENT.offers, offer("AWS EC2", [(DAY, "2")], region="far")),
+        replace(CONTENT, sources=(replace(CONTENT.sources[0], locator="page 2"), *CONTENT.sources[1:])),
+        replace(CONTENT, models=CONTENT.models[:2]),
+        replace(LATER, fx_rates=CONTENT.fx_rates[:1]),
+    ],
+    ids=["prices", "no offers", "one more offer", "a source", "a model", "prices and rates"],
+)
+def test_a_difference_reads_as_the_whole_does(repository: CatalogRepository, later: CatalogContent) -> None:
+    store(repository, CONTENT)
+    known = repository.load()
+    store(repository, with_offers(CONTENT, *CONTENT.offers, offer("Gone Cloud", [(DAY, "9")])))
+    store(repository, later)
+    read = repository.load_after(known, 1, 3)
+    assert read == repository.load(3) == canonical(later)
+    assert Catalog(known, 1).followed_by(read, 3).offers("h100-sxm") == Catalog(read, 3).offers("h100-sxm")
+
+
+def test_what_did_not_change_is_shared(repository: CatalogRepository) -> None:
+    store(repository, CONTENT)
+    known = repository.load()
+    store(repository, LATER)
+    read = repository.load_after(known, 1, 2)
+    assert read.models is known.models
+    same = [one for one in read.offers if one.id == CONTENT.offers[1].id]
+    assert same[0] is known.offers[1]
+    catalog = Catalog(known, 1, repository.content_hash(1))
+    later = catalog.followed_by(read, 2, repository.content_hash(2))
+    assert later.models is catalog.models
+    assert later.fingerprint != catalog.fingerprint
+    assert catalog.reference_price("h100-sxm", DAY) != later.reference_price("h100-sxm", DAY)
+
+
 def test_a_revision_says_who_stored_what_and_when(engine: Engine) -> None:
     noon = datetime(2026, 11, 29, 12, tzinfo=UTC)
     CatalogRepository(engine, lambda: noon).store(CONTENT, author="ana", note="first load")

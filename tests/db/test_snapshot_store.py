@@ -40,6 +40,12 @@ class Shelf:
             raise NotInCatalog("revision", str(revision), [])
         return self.contents[revision - 1]
 
+    def load_after(self, known: CatalogContent, known_revision: int, revision: int) -> CatalogContent:
+        raise AssertionError("without a hash of its contents nothing is known to be of the same history")
+
+    def content_hash(self, revision: int) -> str | None:
+        return None
+
 
 class Clock:
     now_s = 100.0
@@ -232,3 +238,33 @@ def test_a_lost_connection_is_replaced(
         ).all()
     assert ended == [(True,)]
     assert reader.newest_revision() == 1
+
+
+def test_a_new_revision_is_read_as_its_difference(
+    engine: Engine, repository: CatalogRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.store(CONTENT, author="me", note="")
+    store = SnapshotStore(repository)
+    store.refresh()
+    monkeypatch.setattr(repository, "load", _not_the_whole)
+    repository.store(priced("2.00"), author="me", note="")
+    store.refresh()
+    assert store.current.revision == 2
+    assert store.current.content == priced("2.00")
+
+
+def test_a_database_of_another_history_is_read_whole(
+    repository: CatalogRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.store(CONTENT, author="me", note="")
+    store = SnapshotStore(repository)
+    store.refresh()
+    repository.store(priced("2.00"), author="me", note="")
+    monkeypatch.setattr(repository, "content_hash", lambda revision: f"other {revision}")
+    monkeypatch.setattr(repository, "load_after", _not_the_whole)
+    store.refresh()
+    assert store.current.content == priced("2.00")
+
+
+def _not_the_whole(*_: object) -> CatalogContent:
+    raise AssertionError("read otherwise")

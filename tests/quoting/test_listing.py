@@ -132,3 +132,16 @@ def test_another_models_published_prices_are_not_shown() -> None:
 )
 def test_money_is_plain_decimals(amount: str, text: str) -> None:
     assert as_printed(Decimal(amount)) == text
+
+
+def test_pages_of_offers_make_the_whole_list() -> None:
+    whole = list_prices(CATALOG, PriceFilter(), DAY)
+    assert len(whole) >= 2
+    pages, after = [], None
+    while page := list_prices(CATALOG, PriceFilter(limit=1, after=after), DAY):
+        assert len(page) == 1
+        pages += page
+        after = page[-1].id
+    assert pages == whole
+    of_gpu = PriceFilter(gpu="h100", after=whole[0].id)
+    assert list_prices(CATALOG, of_gpu, DAY) == whole[1:]

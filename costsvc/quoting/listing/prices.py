@@ -1,16 +1,20 @@
 """Offers of GPU hours, and their price on a day."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
+from typing import Final
 
 from pydantic import Field
 
 from costsvc.db.entries import Market, Offer
-from costsvc.db.names import Index
 from costsvc.db.prices import price_in_force
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.listing.common import Day, SourceRow, as_printed, known, one_of, sources
 from costsvc.quoting.request import Text
+
+MAX_LISTED: Final = 10_000
 
 
 class PriceFilter(Day):
@@ -20,6 +24,10 @@ class PriceFilter(Day):
     market: Market | None = Field(None, description="Only this market.")
     provider: Text | None = Field(None, description="Only this provider.")
     region: Text | None = Field(None, description="Only this region.")
+    limit: int | None = Field(None, ge=1, le=MAX_LISTED, description="Most offers listed; absent: all.")
+    after: Text | None = Field(
+        None, description="Only offers whose id comes after this one, as the last one of a page."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +86,23 @@ def list_prices(catalog: Catalog, wanted: PriceFilter, today: date) -> list[Pric
     """Offers with a price in force on the day, in catalog order."""
     gpu_id = None if wanted.gpu is None else catalog.gpu(wanted.gpu).id
     provider = one_of("provider", wanted.provider, catalog.providers, "/prices")
-    regions = (offer.region for offer in catalog.content.offers if offer.region)
-    region = one_of("region", wanted.region, regions, "/prices")
-    return [
+    region = None if wanted.region is None else _region(catalog, wanted.region)
+    offers = catalog.content.offers if gpu_id is None else catalog.offers(gpu_id)
+    begin = 0 if wanted.after is None else bisect_right(offers, wanted.after, key=lambda offer: offer.id)
+    rows = (
         row
-        for offer in catalog.content.offers
-        if gpu_id in (None, offer.gpu_id)
-        and wanted.market in (None, offer.market)
+        for offer in islice(offers, begin, None)
+        if wanted.market in (None, offer.market)
         and provider in (None, offer.provider)
         and region in (None, offer.region)
         and (row := _price_row(catalog, offer, wanted.as_of or today)) is not None
-    ]
+    )
+    return list(islice(rows, wanted.limit))
+
+
+def _region(catalog: Catalog, text: str) -> str | None:
+    regions = (offer.region for offer in catalog.content.offers if offer.region)
+    return one_of("region", text, regions, "/prices")
 
 
 def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
@@ -122,8 +136,7 @@ def show_price(catalog: Catalog, id: str, day: date) -> PriceDetail:
 
 def find_offer(catalog: Catalog, id: str) -> Offer:
     """An offer by id, or the nearest ids."""
-    offers = Index("offer", ((offer.id, (), offer) for offer in catalog.content.offers), listed_at="/prices")
-    return offers.find(id)
+    return catalog.find_offer(id)
 
 
 def _price_row(catalog: Catalog, offer: Offer, day: date) -> PriceRow | None:

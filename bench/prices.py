@@ -1,0 +1,163 @@
+"""A catalog of a million prices: whether a quote, a list of prices and a refresh notice.
+
+`python -m bench.prices [PRICES [DATABASE_URL]]`: in one process, medians. It prints one `name value` line per figure,
+each measured with the shipped catalog and with the large one, on a SQLite file or on an empty database of yours.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from litestar import Litestar
+from litestar.testing import TestClient
+from sqlalchemy import Engine, func, insert, select
+
+from costsvc.app import create_app
+from costsvc.cli.serve import prepare
+from costsvc.db.engine import make_engine
+from costsvc.db.repository import CatalogRepository
+from costsvc.db.snapshot_store import SnapshotStore
+from costsvc.db.tables import OfferPriceRow, OfferRow, RevisionRow, SourceRow
+from costsvc.settings import Settings
+
+PRICES: Final = 1_000_000
+PRICES_OF_AN_OFFER: Final = 100
+CALLS: Final = 30
+_CHUNK: Final = 5000
+_TODAY: Final = date(2026, 11, 29)
+_SHORTEST: Final = 4096
+_GPUS: Final = ("h100-sxm", "a100-sxm-80gb", "h200-sxm", "l4", "b200-sxm", "mi300x", "l40s", "rtx-4090")
+_SELLERS: Final = ("AWS", "GCP", "Azure", "OCI", "Lambda")
+_PATHS: Final[dict[str, Callable[[int], str]]] = {
+    "quote_ms": lambda n: f"/quote?model=llama-3-70b&gpu=h100&ctx={_SHORTEST + n}",
+    "quote_of_a_past_day_ms": lambda n: (
+        f"/quote?model=llama-3-70b&gpu=h100&ctx={_SHORTEST + n}&as_of={_TODAY - timedelta(days=n)}"
+    ),
+    "prices_ms": lambda n: f"/prices?gpu=h100&market=on-demand&limit=200&v={n}",
+    "prices_page_ms": lambda n: f"/prices?limit=100&v={n}",
+}
+
+
+def main(prices: int, database_url: str | None) -> None:
+    """Measure before and after the prices are there."""
+    with _database(database_url) as url:
+        settings = Settings.model_validate({"database_url": url, "poll_s": 3600, "log_level": "warning"})
+        prepare(settings)
+        engine = make_engine(url)
+        small = _measured(settings, engine)
+        _fill(engine, prices)
+        large = _measured(settings, engine)
+        engine.dispose()
+    for name, before in small.items():
+        print(f"{name} {large[name]:.2f} ratio_to_shipped {large[name] / before:.2f}")
+
+
+def _measured(settings: Settings, engine: Engine) -> dict[str, float]:
+    """Medians of a service of its own, and of a refresh after one price was added. [ms]"""
+    figures = {}
+    with TestClient(create_app(settings, today=lambda: _TODAY)) as client:
+        for name, path in _PATHS.items():
+            client.get(path(0)).raise_for_status()
+            figures[name] = _median_ms(partial(_get, client, path))
+    started_s = time.perf_counter()
+    store = SnapshotStore(CatalogRepository(engine), poll_s=3600)
+    store.refresh()
+    figures["whole_load_ms"] = (time.perf_counter() - started_s) * 1e3
+    times_ms = []
+    for number in range(3):
+        _add_price(engine, number)
+        started_s = time.perf_counter()
+        store.refresh()
+        times_ms.append((time.perf_counter() - started_s) * 1e3)
+    figures["refresh_ms"] = statistics.median(times_ms)
+    return figures
+
+
+def _get(client: TestClient[Litestar], path: Callable[[int], str], number: int) -> None:
+    client.get(path(number)).raise_for_status()
+
+
+def _median_ms(call: Callable[[int], object]) -> float:
+    times_ms = []
+    for number in range(CALLS):
+        started_s = time.perf_counter()
+        call(number)
+        times_ms.append((time.perf_counter() - started_s) * 1e3)
+    return statistics.median(times_ms)
+
+
+def _fill(engine: Engine, prices: int) -> None:
+    """Offers with a hundred prices each, as daily observation of many regions would leave them."""
+    with engine.begin() as connection:
+        revision = connection.scalar(select(func.max(RevisionRow.id)))
+        source = connection.scalar(select(func.min(SourceRow.id)))
+        for first in range(0, prices // PRICES_OF_AN_OFFER, _CHUNK // PRICES_OF_AN_OFFER):
+            offers = [
+                {
+                    "id": f"bench/{n:07}",
+                    "provider": _SELLERS[n % len(_SELLERS)],
+                    "gpu_id": _GPUS[n % len(_GPUS)],
+                    "market": "on-demand",
+                    "region": f"bench-{n // len(_GPUS) % 200}",
+                    "basis": "per-gpu",
+                    "added_revision": revision,
+                }
+                for n in range(first, first + _CHUNK // PRICES_OF_AN_OFFER)
+            ]
+            dated = [
+                {
+                    "offer_id": offer["id"],
+                    "first_day": _TODAY - timedelta(days=3 * day),
+                    "usd_per_gpu_hour": Decimal(200 + day) / 100,
+                    "source_id": source,
+                    "added_revision": revision,
+                }
+                for offer in offers
+                for day in range(PRICES_OF_AN_OFFER)
+            ]
+            connection.execute(insert(OfferRow), offers)
+            connection.execute(insert(OfferPriceRow), dated)
+
+
+def _add_price(engine: Engine, number: int) -> None:
+    """A revision of one more price, as a post leaves it."""
+    with engine.begin() as connection:
+        newest = (
+            connection.execute(select(RevisionRow).order_by(RevisionRow.id.desc()).limit(1)).mappings().one()
+        )
+        row = dict(newest) | {"id": newest["id"] + 1, "content_hash": f"{newest['content_hash']}+"}
+        offer, source = connection.execute(
+            select(OfferPriceRow.offer_id, OfferPriceRow.source_id).order_by(OfferPriceRow.offer_id).limit(1)
+        ).one()
+        day = date(2030, 1, 1) + timedelta(days=newest["id"] * 10 + number)
+        connection.execute(insert(RevisionRow).values(**row))
+        connection.execute(
+            insert(OfferPriceRow).values(
+                offer_id=offer,
+                first_day=day,
+                usd_per_gpu_hour=Decimal(2),
+                source_id=source,
+                added_revision=row["id"],
+            )
+        )
+
+
+@contextmanager
+def _database(url: str | None) -> Iterator[str]:
+    if url is not None:
+        yield url
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{Path(folder) / 'bench.db'}"
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else PRICES, sys.argv[2] if sys.argv[2:] else None)
