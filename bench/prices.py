@@ -1,19 +1,18 @@
 """A catalog of a million prices: whether a quote, a list of prices and a refresh notice.
 
-`python -m bench.prices [PRICES [DATABASE_URL]]`: in one process, medians. It prints one `name value` line per figure,
-each measured with the shipped catalog and with the large one, on a SQLite file or on an empty database of yours.
+`python -m bench.prices [PRICES [DATABASE_URL]]`: in one process, medians. It prints one `name value` line per figure of
+the large catalog, in milliseconds and as a ratio to the shipped one, which is asked in turn with it. The large one is
+in a SQLite file, or in an empty database of yours.
 """
 
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from litestar import Litestar
@@ -47,51 +46,63 @@ _PATHS: Final[dict[str, Callable[[int], str]]] = {
 
 
 def main(prices: int, database_url: str | None) -> None:
-    """Measure before and after the prices are there."""
-    with _database(database_url) as url:
-        settings = Settings.model_validate({"database_url": url, "poll_s": 3600, "log_level": "warning"})
-        prepare(settings)
-        engine = make_engine(url)
-        small = _measured(settings, engine)
-        _fill(engine, prices)
-        large = _measured(settings, engine)
-        engine.dispose()
-    for name, before in small.items():
-        print(f"{name} {large[name]:.2f} ratio_to_shipped {large[name] / before:.2f}")
+    """Ask a service over the shipped catalog and one over the large catalog in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = (
+            Settings.model_validate({"database_url": url, "poll_s": 3600, "log_level": "warning"})
+            for url in (f"sqlite:///{folder}/small.db", database_url or f"sqlite:///{folder}/large.db")
+        )
+        engines = [_prepared(settings) for settings in (small, large)]
+        _fill(engines[1], prices)
+        with (
+            TestClient(create_app(small, today=lambda: _TODAY)) as first,
+            TestClient(create_app(large, today=lambda: _TODAY)) as second,
+        ):
+            for name, path in _PATHS.items():
+                _print(name, *_in_turn(partial(_get, first, path), partial(_get, second, path)))
+        stores = [SnapshotStore(CatalogRepository(engine), poll_s=3600) for engine in engines]
+        loads = [_ms(store.refresh) for store in stores]
+        _print("whole_load_ms", *loads)
+        _print(
+            "refresh_ms",
+            *_in_turn(*(partial(_refresh_ms, *pair) for pair in zip(stores, engines, strict=True))),
+        )
+        for engine in engines:
+            engine.dispose()
 
 
-def _measured(settings: Settings, engine: Engine) -> dict[str, float]:
-    """Medians of a service of its own, and of a refresh after one price was added. [ms]"""
-    figures = {}
-    with TestClient(create_app(settings, today=lambda: _TODAY)) as client:
-        for name, path in _PATHS.items():
-            client.get(path(0)).raise_for_status()
-            figures[name] = _median_ms(partial(_get, client, path))
-    started_s = time.perf_counter()
-    store = SnapshotStore(CatalogRepository(engine), poll_s=3600)
-    store.refresh()
-    figures["whole_load_ms"] = (time.perf_counter() - started_s) * 1e3
-    times_ms = []
-    for number in range(3):
-        _add_price(engine, number)
-        started_s = time.perf_counter()
-        store.refresh()
-        times_ms.append((time.perf_counter() - started_s) * 1e3)
-    figures["refresh_ms"] = statistics.median(times_ms)
-    return figures
+def _prepared(settings: Settings) -> Engine:
+    prepare(settings)
+    return make_engine(settings.database_url.get_secret_value())
 
 
-def _get(client: TestClient[Litestar], path: Callable[[int], str], number: int) -> None:
-    client.get(path(number)).raise_for_status()
+def _print(name: str, small_ms: float, large_ms: float) -> None:
+    print(f"{name} {large_ms:.2f}\n{name}_vs_shipped {large_ms / small_ms:.2f}", flush=True)
 
 
-def _median_ms(call: Callable[[int], object]) -> float:
-    times_ms = []
+def _in_turn(*calls: Callable[[int], float]) -> list[float]:
+    """Median of each, one call of each after the other, so that whatever else the machine does is in all. [ms]"""
+    times_ms: list[list[float]] = [[] for _ in calls]
     for number in range(CALLS):
-        started_s = time.perf_counter()
-        call(number)
-        times_ms.append((time.perf_counter() - started_s) * 1e3)
-    return statistics.median(times_ms)
+        for times, call in zip(times_ms, calls, strict=True):
+            times.append(call(number))
+    return [statistics.median(times) for times in times_ms]
+
+
+def _get(client: TestClient[Litestar], path: Callable[[int], str], number: int) -> float:
+    return _ms(lambda: client.get(path(number)).raise_for_status())
+
+
+def _refresh_ms(store: SnapshotStore, engine: Engine, number: int) -> float:
+    """After one price was added."""
+    _add_price(engine, number)
+    return _ms(store.refresh)
+
+
+def _ms(call: Callable[[], object]) -> float:
+    started_s = time.perf_counter()
+    call()
+    return (time.perf_counter() - started_s) * 1e3
 
 
 def _fill(engine: Engine, prices: int) -> None:
@@ -148,15 +159,6 @@ def _add_price(engine: Engine, number: int) -> None:
                 added_revision=row["id"],
             )
         )
-
-
-@contextmanager
-def _database(url: str | None) -> Iterator[str]:
-    if url is not None:
-        yield url
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield f"sqlite:///{Path(folder) / 'bench.db'}"
 
 
 if __name__ == "__main__":

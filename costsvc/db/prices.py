@@ -1,7 +1,7 @@
 """Which price holds on a day, and what many offers amount to: the reference price."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import MINYEAR, date
 from decimal import Decimal
@@ -52,10 +52,13 @@ class ReferencePrice:
 
 def price_in_force(offer: Offer, day: date) -> DatedPrice | None:
     """The last price not after the day; None before the first one and after the offer ended."""
-    begun = bisect_right(offer.prices, day, key=lambda price: price.first_day)
-    if not begun:
+    prices = offer.prices
+    if prices and prices[-1].first_day <= day:
+        latest = prices[-1]
+    elif begun := bisect_right(prices, day, key=lambda price: price.first_day):
+        latest = prices[begun - 1]
+    else:
         return None
-    latest = offer.prices[begun - 1]
     return latest if latest.usd_per_gpu_hour is not None else None
 
 
@@ -88,24 +91,19 @@ def reference_price(
         Nobody votes; says which markets and providers have a price on that day.
     """
     oldest = date.min if negotiated else twelve_months_before(as_of)
-    standing = [
-        (offer, price.usd_per_gpu_hour, price)
+    seller = None if provider is None else normalised(provider)
+    place = None if region is None else normalised(region)
+    of_kind = (
+        offer
         for offer in offers
-        if offer.excluded_reason is None
-        and (price := price_in_force(offer, as_of)) is not None
-        and price.usd_per_gpu_hour is not None
-        and price.first_day >= oldest
-    ]
-    asked = [
-        (offer, usd, price)
-        for offer, usd, price in standing
         if offer.market == market
-        and (provider is None or normalised(offer.provider) == normalised(provider))
-        and (region is None or (offer.region is not None and normalised(offer.region) == normalised(region)))
-    ]
+        and (seller is None or normalised(offer.provider) == seller)
+        and (place is None or (offer.region is not None and normalised(offer.region) == place))
+    )
+    asked = list(_standing(of_kind, as_of, oldest))
     if not asked:
         wanted = _wanted(gpu_id, as_of, market, provider, region)
-        raise _no_price(wanted, offers, [offer for offer, _, _ in standing], market)
+        raise _no_price(wanted, offers, [offer for offer, _, _ in _standing(offers, as_of, oldest)], market)
     ballots: dict[str, list[Decimal]] = {}
     for offer, usd, _ in asked:
         ballots.setdefault(offer.provider, []).append(usd)
@@ -132,6 +130,18 @@ def reference_price(
         provider=votes[0].provider if provider is not None else None,
         region=region,
     )
+
+
+def _standing(
+    offers: Iterable[Offer], as_of: date, oldest: date
+) -> Iterator[tuple[Offer, Decimal, DatedPrice]]:
+    """Offers that count on a day, with their price then. [USD/h]"""
+    for offer in offers:
+        if offer.excluded_reason is not None:
+            continue
+        price = price_in_force(offer, as_of)
+        if price is not None and price.usd_per_gpu_hour is not None and price.first_day >= oldest:
+            yield offer, price.usd_per_gpu_hour, price
 
 
 def api_prices_on(prices: Iterable[ApiPrice], as_of: date) -> tuple[ApiPrice, ...]:
