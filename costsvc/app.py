@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 
 from litestar import Litestar, Router
 from litestar.concurrency import sync_to_thread
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.middleware import DefineMiddleware
@@ -34,6 +35,7 @@ from costsvc.api import (
     traces,
     validation,
 )
+from costsvc.api.answers import Answers
 from costsvc.api.bodies import MAX_BODY_BYTES
 from costsvc.api.door import OPEN
 from costsvc.api.door.buckets import Policy, ProcessBuckets, SharedBuckets
@@ -162,6 +164,7 @@ def create_app(
     app = Litestar(
         route_handlers=(*ROUTES, PAGES, *more),
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        state=State({"answers": Answers(service.metrics.looked_up)}),
         middleware=[DefineMiddleware(Door, house=house)],
         exception_handlers=HANDLERS,
         before_send=[completed(_writes())],

@@ -1,5 +1,6 @@
 """One quote: nothing is stored, and nothing is read but the catalog in memory."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
@@ -18,7 +19,7 @@ from costsvc.api.openapi import (
     documented,
     query_parameters,
 )
-from costsvc.api.rendering import answer, given_in_query, uncached
+from costsvc.api.rendering import answer, given_in_query, recalled, uncached
 from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
@@ -68,14 +69,20 @@ _SEVERAL: Final = View(table=quote_table)
 )
 async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator; as a table also several of each."""
+    today, words = service.today(), None
+    if b"revision=" not in request.scope["query_string"]:
+        newest = await _ground(request, service)
+        words = _words(request, newest, today)
+        kept = recalled(request, newest.catalog, words)
+        if kept is not None:
+            return kept
     shown = presented(request, _ONE)
     given = shown.given
     if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
         catalog = await catalog_for(request, service)
         several = replace(shown, view=_SEVERAL)
-        return await service.heavy.run(lambda: _grid(request, catalog, several, service.today()))
+        return await service.heavy.run(lambda: _grid(request, catalog, several, today))
     wanted = parse_request(given)
-    today = service.today()
     ground = await _ground(request, service, wanted)
     if shown.format is FORMATS["xlsx"]:
         return await service.heavy.run(lambda: _audit(request, ground, shown, wanted, today))
@@ -87,7 +94,14 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         shown=shown,
         variant="stale" if ground.is_stale else "",
         compute=lambda: _counted(service, ground.quote(wanted, today)),
+        words=words,
     )
+
+
+def _words(request: Request[Any, Any, Any], ground: "_Ground", today: date) -> Hashable:
+    """All that the answer to a query of the newest catalog depends on, as it was asked."""
+    scope, accept = request.scope, request.headers.get("accept")
+    return scope["path"], scope["query_string"], accept, ground.catalog.fingerprint, ground.is_stale, today
 
 
 def _counted(service: Service, made: Any) -> Any:
@@ -170,7 +184,9 @@ class _Ground:
         return {**made, "warnings": [*(warnings if isinstance(warnings, list) else ()), warning]}
 
 
-async def _ground(request: Request[Any, Any, Any], service: Service, wanted: QuoteRequest) -> _Ground:
+async def _ground(
+    request: Request[Any, Any, Any], service: Service, wanted: QuoteRequest | None = None
+) -> _Ground:
     catalog = await catalog_for(request, service, wanted)
     is_newest = catalog.revision == service.catalog.revision
     return _Ground(catalog, is_newest and service.snapshots.stale_seconds > _STALE_AFTER_S)

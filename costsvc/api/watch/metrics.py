@@ -112,7 +112,7 @@ class Metrics:
             self._models.add(model)
         self._quotes.labels(model, bound).inc()
 
-    def looked_up(self, *, is_held: bool) -> None:
+    def looked_up(self, is_held: bool) -> None:
         """Count an answer that was looked for in memory."""
         self._answers.labels("hit" if is_held else "miss").inc()
 
