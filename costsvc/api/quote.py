@@ -39,6 +39,9 @@ _BY_PROFILE: Final = (
     (_PROFILE, "A traffic profile of /profiles, by id or alias, in place of ctx and output."),
 )
 _KEPT_WORKBOOKS: Final = 8
+# A query that names a revision is not of the newest catalog, and one that shows a key must not stay in memory;
+# either may be spelled with escapes.
+_NEVER_KEPT: Final = (b"revision=", b"api_key=", b"%")
 # Shorter silences of the database change nothing that a reader should know.
 _STALE_AFTER_S = 60.0
 
@@ -70,7 +73,7 @@ _SEVERAL: Final = View(table=quote_table)
 async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator; as a table also several of each."""
     today, words = service.today(), None
-    if b"revision=" not in request.scope["query_string"]:
+    if not any(part in request.scope["query_string"] for part in _NEVER_KEPT):
         newest = await _ground(request, service)
         words = _words(request, newest, today)
         kept = recalled(request, newest.catalog, words)

@@ -98,7 +98,7 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         else side_section(checked.now, before),
         "with_feature": side_section(running, offered),
         "multiples": multiples_section(checked.now, before, running, offered),
-        "cliffs": list[Plain](cliffs_of(catalog, running, today_context_tokens(catalog, request))),
+        "cliffs": list[Plain](cliffs_of(catalog, running, today_context_tokens(catalog, request, running))),
         "levers": levers.lever_sections(checked.running, checked.tried, offered.rps),
         "stack": levers.step_sections(checked.steps, offered.rps),
         "prefix_caching": prefix.prefix_section(catalog, running.scenario, running.choice, bill),
@@ -111,9 +111,14 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
     }
 
 
-def today_context_tokens(catalog: Catalog, request: LaunchRequest) -> int:
-    """What the feature is compared with. [token]"""
-    return request.today_ctx or int(catalog.judgements.value("today_context_tokens"))
+def today_context_tokens(catalog: Catalog, request: LaunchRequest, running: Evaluated | None) -> int:
+    """What the feature is compared with; of a profile no more than its own mean. [token]"""
+    if request.today_ctx is not None:
+        return request.today_ctx
+    assumed = int(catalog.judgements.value("today_context_tokens"))
+    if request.profile is None or running is None:
+        return assumed
+    return min(assumed, round(running.request_tokens))
 
 
 def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
@@ -134,12 +139,10 @@ def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
         tried = levers.try_each(catalog, feature, levers.levers_for(catalog, feature, ground, other), today)
     usable = [one.running for one in tried if one.running is not None and one.lever.is_same_feature]
     running = on_any_layout or min(usable, key=lambda one: one.request_usd, default=ground)
-    output = 512 if running is None else int(running.scenario.traffic.output_tokens)
-    now, not_now = _try(
-        catalog,
-        request.today(gpu, today_context_tokens(catalog, request), request.today_output or output),
-        today,
-    )
+    usual = catalog.judgements.value("default_output_tokens")
+    output = int(usual if running is None else running.scenario.traffic.output_tokens)
+    context = today_context_tokens(catalog, request, running)
+    now, not_now = _try(catalog, request.today(gpu, context, request.today_output or output), today)
     return Checked(
         feature=feature,
         asked=asked,

@@ -26,7 +26,9 @@ class LaunchRequest(QuoteRequest):
         None, description="Busiest hour over the mean; absent: of the profile, else an assumption. [1]"
     )
     today_ctx: Tokens | None = Field(
-        None, description="Context per request today, for comparison; absent: an assumption. [token]"
+        None,
+        description="Context per request today, for comparison; absent: an assumption, or a profile's own mean "
+        "where that is shorter. [token]",
     )
     today_output: Tokens | None = Field(
         None, description="Output tokens today; absent: as the feature's. [token]"
