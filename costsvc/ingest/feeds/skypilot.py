@@ -1,6 +1,6 @@
 """GPU prices: the catalog that SkyPilot publishes, one `vms.csv` for each cloud.
 
-It is refreshed daily from the clouds' own price calls for AWS, GCP, Azure, Lambda, Nebius, OCI, RunPod and others.
+It is refreshed every few hours from the clouds' own price calls, for AWS, GCP, Lambda, Nebius, OCI, RunPod and others.
 """
 
 import csv
