@@ -26,7 +26,7 @@ from costsvc.api.openapi import (
     documented,
     query_parameters,
 )
-from costsvc.api.rendering import given_in_query
+from costsvc.api.rendering import VARY, given_in_query
 from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
 from costsvc.db.quotes import Reader, StoredQuote
@@ -43,8 +43,8 @@ from costsvc.quoting.tables.table import Table, texts
 _KEYED: Final = (401,)
 _STORED: Final = (401, 403, 409, 422)
 _LONGEST_IDEMPOTENCY_KEY: Final = 200
-_FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable", "Vary": "Accept"}
-_NOT_KEPT: Final = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
+_FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable", "Vary": VARY}
+_NOT_KEPT: Final = {"Cache-Control": "private, no-cache", "Vary": VARY}
 _TXT: Final = "txt"
 
 
