@@ -92,6 +92,7 @@ OUT_OF_BOUNDS = [
     ("attribution", ["fair"]),
     ("as_of", ["tomorrow", "2026-13-01", "29.11.2026"]),
     ("revision", ["0", "-1", "x"]),
+    ("private_revision", ["0", "-1", "x"]),
     ("model", ["", "x" * 201]),
     ("gpu", ["", "g" * 500]),
     ("weights", [""]),
