@@ -29,6 +29,8 @@ _UNREADABLE: Final = (
     zlib.error,
     lzma.LZMAError,
     expat.ExpatError,
+    # XML in an encoding that does not exist.
+    LookupError,
     EOFError,
     OSError,
     ValueError,

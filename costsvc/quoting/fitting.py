@@ -1,9 +1,11 @@
 """A traffic profile from a recorded trace."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from math import ceil
+from typing import Any, Final
 
 import numpy as np
+from pydantic import ValidationError
 
 from costsvc.engine.moments import sample_moments
 from costsvc.engine.sessions import recorded_sharing
@@ -11,6 +13,7 @@ from costsvc.engine.trace import Requests
 from costsvc.errors import InvalidRequest
 from costsvc.ingest.traces import TracePart
 from costsvc.ingest.traffic import Quantile, TrafficProfile
+from costsvc.quoting.request import invalid_request
 
 _SHARES: Final = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _SHORTEST_PAUSE_S: Final = 1e-3
@@ -26,7 +29,7 @@ def fitted_profile(parts: Iterable[TracePart], *, block_tokens: int) -> TrafficP
     Raises
     ------
     InvalidRequest
-        The trace has fewer than two requests, or they take no time.
+        The trace has fewer than two requests, or they take no time, or what it says is beyond a profile's bounds.
     """
     kept = list(parts)
     times, inputs, outputs = (
@@ -35,25 +38,40 @@ def fitted_profile(parts: Iterable[TracePart], *, block_tokens: int) -> TrafficP
     )
     if len(times) < 2 or times[-1] <= times[0]:
         raise InvalidRequest("A profile needs at least two requests at different times. Send a longer trace.")
-    moments = sample_moments(inputs.astype(np.float64), np.maximum(outputs, 1.0), np.ones(len(times)))
-    profile = {
+    # A price is of requests that answer something.
+    outputs = np.maximum(outputs, 1)
+    moments = sample_moments(inputs.astype(np.float64), outputs.astype(np.float64), np.ones(len(times)))
+    profile: dict[str, Any] = {
         "input_quantiles": _quantiles(inputs),
-        "output_quantiles": _quantiles(np.maximum(outputs, 1)),
+        "output_quantiles": _quantiles(outputs),
         "length_correlation": _rounded(moments.length_correlation),
-        "max_context_tokens": int(np.max(inputs + outputs)),
         "rps": _rounded((len(times) - 1) / float(times[-1] - times[0])),
     }
+    # Means of quantiles are not quite those of the lengths.
+    mean = _checked(profile).moments()
+    longest = max(int(np.max(inputs + outputs)), ceil(mean.input_tokens + mean.output_tokens))
+    profile["max_context_tokens"] = longest
     requests = _joined(kept)
     if requests is not None:
         sharing = recorded_sharing(requests, times, moments.output_tokens, block_tokens=block_tokens)
-        own = int(TrafficProfile.model_validate(profile).moments().input_tokens) - 1
+        own = int(mean.input_tokens) - 1
         if system := min(int(sharing.system_tokens), own):
             profile["system_prompt_tokens"] = system
             profile["system_prompt_share"] = _rounded(sharing.system_share)
         if sharing.calls > 1.0:
             profile["turns"] = _rounded(sharing.calls)
             profile["think_s"] = _rounded(max(sharing.pause_s, _SHORTEST_PAUSE_S))
-    return TrafficProfile.model_validate(profile)
+    return _checked(profile)
+
+
+def _checked(profile: Mapping[str, Any]) -> TrafficProfile:
+    try:
+        return TrafficProfile.model_validate(profile)
+    except ValidationError as error:
+        said = invalid_request(error).message
+        raise InvalidRequest(
+            f"This trace makes no profile: {said} Are its times and lengths right?"
+        ) from error
 
 
 def _quantiles(lengths: np.ndarray) -> list[Quantile]:

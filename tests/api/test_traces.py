@@ -51,6 +51,37 @@ def test_a_bad_trace_is_refused_at_its_line(client: Client, content: str, said: 
     assert said in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("lengths", "longest"),
+    [([(1, 0), (1, 0)], 2), ([(9, 0), (4000, 1), (1, 4000)], 4001)],
+    ids=["nothing answered", "long prompts with short answers"],
+)
+def test_a_profile_holds_the_longest_request_and_one_token_of_output(
+    client: Client, lengths: list[tuple[int, int]], longest: int
+) -> None:
+    rows = "".join(f"{second},{prompt},{output}\n" for second, (prompt, output) in enumerate(lengths))
+    table = f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}"
+    answer = client.post("/traces", content=table, headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["profile"]["max_context_tokens"] == longest
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("0,100000000,5\n1,100000000,5\n", "max_context_tokens"),
+        ("0,5,5\n0.0000000001,5,5\n", "rps"),
+    ],
+    ids=["too long together", "too fast"],
+)
+def test_a_trace_beyond_the_bounds_of_a_profile_says_which(client: Client, rows: str, said: str) -> None:
+    table = f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}"
+    answer = client.post("/traces", content=table, headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 400
+    assert "makes no profile" in answer.json()["detail"]
+    assert said in answer.json()["detail"]
+
+
 def test_what_is_no_trace_by_its_type_is_not_read(client: Client) -> None:
     assert client.post("/traces", content="x", headers={"Content-Type": "image/png"}).status_code == 415
     assert client.post("/traces?blok=1", content=LINES, headers=JSON_LINES).status_code == 400

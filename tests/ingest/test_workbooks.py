@@ -69,6 +69,11 @@ def lying(body: bytes) -> bytes:
     return body
 
 
+def test_xml_in_an_encoding_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="is not a workbook"):
+        check_workbook(in_sheet('<?xml version="1.0" encoding="U-TF-8"?><worksheet/>'))
+
+
 def test_an_honest_workbook_is_read() -> None:
     body = workbook(A2="llama-3-70b", B2="h100", A3="x")
     check_workbook(body)
