@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench benchprices audit sbom format lock pictures clean
+.PHONY: help setup serve test lint check bench benchprices fuzz faults soak audit sbom format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -44,6 +44,16 @@ bench: $(DEV) ## Measure speed, as ratios within one run (ARGS=CALLS)
 
 benchprices: $(DEV) ## Measure quotes and lists with a million prices (ARGS=PRICES, or PRICES and an empty database's URL)
 	@$(BIN)/python -m bench.prices $(ARGS)
+
+fuzz: $(DEV) ## Send odd inputs to every reader of strangers' bytes and every route (ARGS=INPUTS)
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+	@COSTSVC_TEST_EXAMPLES=200 $(BIN)/pytest -q tests/api/test_schemathesis.py
+
+faults: $(DEV) ## Kill, cut off and fill up what three replicas stand on, again and again (ARGS=ROUNDS, of ten kills of SQLite each)
+	@COSTSVC_TEST_REPEATS=$(or $(ARGS),20) $(BIN)/pytest -q -rP tests/faults/test_fleet.py tests/faults/test_sqlite.py
+
+soak: $(DEV) ## Ten minutes of mixed load: no fault, and memory stays flat (ARGS=SECONDS)
+	@$(BIN)/python -m tests.faults.soak $(ARGS)
 
 audit: ## Look up known weaknesses of the locked dependencies (needs the network)
 	@PYTHON=$(PYTHON) .ci/audit

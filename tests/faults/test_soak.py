@@ -1,0 +1,19 @@
+"""A few seconds of the soak: every kind of request it makes is answered. `make soak` takes ten minutes."""
+
+from pathlib import Path
+
+from tests.faults.soak import Soaked, soak
+
+SECONDS = 3.0
+
+
+def test_mixed_load_brings_no_fault(tmp_path: Path) -> None:
+    seen = soak(SECONDS, tmp_path)
+    assert seen.faults == 0, seen.answers
+    assert seen.answers[200] > 0
+    assert min(seen.memory_bytes) > 0
+
+
+def test_memory_that_grows_is_seen() -> None:
+    assert Soaked(memory_bytes=[100] * 40).grown_ratio == 1
+    assert Soaked(memory_bytes=list(range(100, 140))).grown_ratio > 1.05
