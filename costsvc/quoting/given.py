@@ -1,6 +1,7 @@
 """What a caller gave, read strictly: a name that stands twice is refused, wherever it came from."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
@@ -14,6 +15,7 @@ from costsvc.quoting.request import invalid_request
 # `v` defeats caches, `api_key` says who asks, `onerror` how a failure is shown. None changes an answer.
 IGNORED = frozenset({"v", "api_key", "onerror"})
 MAX_PARAMETERS = 100
+_HALF_CHARACTERS = re.compile(r"\\u[dD][89a-fA-F]")
 
 Filter = TypeVar("Filter", bound=BaseModel)
 
@@ -31,7 +33,11 @@ def from_json(body: bytes, *, with_infinity: bool = False) -> dict[str, Any]:
     """The members of a JSON object; `NaN` and `Infinity`, which JSON does not have, are refused unless asked for."""
     try:
         constant = float if with_infinity else _not_json
-        given = json.loads(body, object_pairs_hook=_each_once, parse_constant=constant)
+        text = body.decode("utf-8-sig")
+        given = json.loads(text, object_pairs_hook=_each_once, parse_constant=constant)
+        if _HALF_CHARACTERS.search(text):
+            # Half of a character can be written in JSON, but never sent back.
+            json.dumps(given, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"The body is not valid JSON: {error}.") from error
     if not isinstance(given, dict):

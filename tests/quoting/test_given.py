@@ -56,3 +56,12 @@ def test_an_unknown_filter_names_the_nearest() -> None:
 def test_a_filter_out_of_bounds_names_the_choices() -> None:
     with pytest.raises(InvalidRequest, match="market is 'cheap'; it should be 'on-demand', 'spot'"):
         parse_filter(PriceFilter, {"market": "cheap"})
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a": "\\ud800"}', b'{"\\uDC00": 1}', b'{"a": "\xed\xa0\x80"}', '{"a": 1}'.encode("utf-16")]
+)
+def test_half_a_character_is_refused_and_a_whole_one_is_not(body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="not valid JSON"):
+        from_json(body)
+    assert from_json(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
