@@ -1,5 +1,9 @@
-"""Whatever the OpenAPI document allows, a real server answers as the document says."""
+"""Whatever the OpenAPI document allows, a real server answers as the document says.
 
+`make fuzz` tries many more of each, and new ones each time (`COSTSVC_TEST_EXAMPLES`).
+"""
+
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Skipped test cases with unsuppor
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 PATIENCE_S = 30
+SAMPLE = 8
+EXAMPLES = int(os.environ.get("COSTSVC_TEST_EXAMPLES", SAMPLE))
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +54,12 @@ def address(small: Path) -> Iterator[str]:
 documented = schemathesis.openapi.from_dict(
     create_app(settings_for(Path("unused.db"))).openapi_schema.to_schema()
 )
-bounded = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+bounded = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=EXAMPLES == SAMPLE,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @documented.exclude(method="HEAD").parametrize()
