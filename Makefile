@@ -17,6 +17,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-stamp
 DEV := $(VENV)/.dev-stamp
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check -q install
+MAKE_READY := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app, costsvc.engine.formulas as formulas; formulas.make_ready()'
 # The project itself, from this folder: what builds it is in the lock, so nothing more is downloaded.
 INSTALL_PROJECT := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
@@ -94,7 +95,7 @@ $(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing the service into $(VENV) …"
 	@$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock
 	@$(INSTALL_PROJECT)
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app; from costsvc.engine import formulas; formulas.make_ready()'
+	@$(MAKE_READY)
 	@touch $@
 
 # The development lock holds the runtime lock, so both are then up to date.
@@ -102,4 +103,5 @@ $(DEV): requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing the service and its development tools into $(VENV) …"
 	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
 	@$(INSTALL_PROJECT)
+	@$(MAKE_READY)
 	@touch $(RUNTIME) $@

@@ -13,7 +13,7 @@ from costsvc.app import create_app
 from costsvc.cli.serve import prepare
 from tests.api.conftest import TODAY, settings_for
 
-PATIENCE_S: Final = 30
+PATIENCE_S: Final = 60
 AT_REST: Final = "() => document.body.getAttribute('aria-busy') === 'false'"
 
 

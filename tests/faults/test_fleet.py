@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import text
 
-from costsvc.db.quotes import QuoteRepository, QuoteSearch
+from costsvc.db.quotes import QuoteRepository, QuoteSearch, Reader
 from tests.faults.conftest import Fleet
 from tests.faults.load import Load
 from tests.faults.processes import once
@@ -148,6 +148,6 @@ def stored(fleet: Fleet) -> dict[str, str]:
         rows = connection.execute(text("SELECT label, id FROM stored_quote")).all()
     by_label = {str(label): str(id) for label, id in rows}
     assert len(by_label) == len(rows), "a quote is stored twice"
-    listed = QuoteRepository(fleet.engine).listed(QuoteSearch(limit=MOST_LISTED), "owner finance")
+    listed = QuoteRepository(fleet.engine).listed(QuoteSearch(limit=MOST_LISTED), Reader("owner finance"))
     assert {one.id for one in listed} <= set(by_label.values())
     return by_label

@@ -1,10 +1,9 @@
 """A burst passes, abuse does not, and nobody is counted for another."""
 
-import asyncio
-
 import pytest
 
 from costsvc.api.door.buckets import Decision, Policy, ProcessBuckets, caller_at
+from tests.coroutines import finished
 
 POLICY = Policy(burst=100, per_s=2.0)
 
@@ -21,7 +20,7 @@ def taken(buckets: ProcessBuckets, times: int, caller: str = "a", cost: int = 1)
     async def take() -> list[Decision]:
         return [await buckets.take(caller, cost) for _ in range(times)]
 
-    return asyncio.run(take())
+    return finished(take())
 
 
 def test_a_burst_passes_and_one_more_is_told_how_long_to_wait() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from costsvc.api.door.heavy_work import HeavyWork
 from costsvc.errors import Overloaded
+from tests.coroutines import finished
 
 PATIENCE_S = 10
 
@@ -33,7 +34,7 @@ def test_no_more_is_computed_at_a_time_than_said() -> None:
         await asyncio.gather(*(heavy.run(work) for _ in range(8)))
         assert heavy.waiting == 0
 
-    asyncio.run(run())
+    finished(run())
     assert most == 2
 
 
@@ -52,7 +53,7 @@ def test_one_more_than_may_wait_is_refused_with_the_number_and_when_to_ask_again
         done.set()
         assert (await first, await second) == (True, "second")
 
-    asyncio.run(run())
+    finished(run())
 
 
 def test_who_waits_too_long_is_told_so_and_leaves_the_queue() -> None:
@@ -68,7 +69,7 @@ def test_who_waits_too_long_is_told_so_and_leaves_the_queue() -> None:
         done.set()
         assert await first
 
-    asyncio.run(run())
+    finished(run())
 
 
 def test_work_that_takes_longer_than_a_wait_is_finished() -> None:
@@ -76,7 +77,7 @@ def test_work_that_takes_longer_than_a_wait_is_finished() -> None:
         heavy = HeavyWork(running=1, waiting=0, longest_wait_s=0.01)
         return await heavy.run(lambda: not Event().wait(0.05))
 
-    assert asyncio.run(run())
+    assert finished(run())
 
 
 def test_places_are_counted_for_whole_requests_and_given_back_after_a_fault() -> None:
@@ -103,5 +104,5 @@ def test_pieces_of_a_long_answer_let_others_in_between() -> None:
         await heavy.run(lambda: order.append("other"))
         assert [piece async for piece in streamed] == [b"x", b"x"]
 
-    asyncio.run(run())
+    finished(run())
     assert order == ["piece 0", "other", "piece 1", "piece 2"]

@@ -8,6 +8,7 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from costsvc.api.door.pace import Paced
+from tests.coroutines import finished
 
 
 def received(pieces: Sequence[tuple[float, bytes]], grace_s: float) -> list[Any]:
@@ -26,7 +27,7 @@ def received(pieces: Sequence[tuple[float, bytes]], grace_s: float) -> list[Any]
             messages.append(await paced())
         return messages
 
-    return asyncio.run(read())
+    return finished(read())
 
 
 def test_a_body_in_time_is_read_as_it_came() -> None:
@@ -60,4 +61,4 @@ def test_after_the_body_an_answer_may_take_its_time() -> None:
         await asyncio.sleep(0.02)
         return await paced()
 
-    assert asyncio.run(read())["type"] == "http.request"
+    assert finished(read())["type"] == "http.request"

@@ -13,6 +13,7 @@ from costsvc.api.door import redis_buckets
 from costsvc.api.door.buckets import Policy, ProcessBuckets
 from costsvc.api.door.redis_buckets import RedisBuckets
 from costsvc.errors import InvalidRequest
+from tests.coroutines import finished
 
 URL = os.environ.get("COSTSVC_TEST_REDIS_URL") or "redis://127.0.0.1:6379/0"
 # So slow a drip that it plays no part while a test runs.
@@ -49,7 +50,7 @@ def used(use: Callable[[RedisBuckets], Awaitable[object]], made: RedisBuckets) -
         finally:
             await made.stop()
 
-    asyncio.run(run())
+    finished(run())
 
 
 async def reached(shared: RedisBuckets, within_looks: int) -> bool:
@@ -73,7 +74,7 @@ def test_processes_together_answer_as_many_as_one_would(caller: str, monkeypatch
             await process.stop()
         return [one.is_allowed for one in decisions]
 
-    assert sum(asyncio.run(run())) == 1000
+    assert sum(finished(run())) == 1000
 
 
 def test_most_requests_ask_redis_nothing(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
