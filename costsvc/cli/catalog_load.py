@@ -19,12 +19,12 @@ def load(directory: Path | None, note: str) -> None:
     """Make the files the newest revision, beside prices that were posted; nothing happens where they are."""
     settings = environment()
     root = catalog_root(directory or settings.catalog_dir)
+    store, fingerprint = repository(settings), files_fingerprint(root)
+    if store.files_fingerprint() == fingerprint:
+        click.echo(f"Revision {store.newest_revision()}: 0 rows added, 0 changed, 0 retired.", err=True)
+        return
     stored = publish_files(
-        repository(settings),
-        read_catalog(root),
-        author="command line",
-        note=note,
-        fingerprint=files_fingerprint(root),
+        store, read_catalog(root), author="command line", note=note, fingerprint=fingerprint
     )
     click.echo(
         f"Revision {stored.revision}: {stored.added} rows added, {stored.changed} changed, "
