@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Self
@@ -52,7 +53,7 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=_PLACES)
 
 
-class Process:
+class Process(ABC):
     """A program that is started, ended and started again; what it prints goes to a file."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -93,8 +94,9 @@ class Process:
     def __exit__(self, *_: object) -> None:
         self.kill(signal.SIGTERM)
 
+    @abstractmethod
     def _answers(self) -> bool:
-        raise NotImplementedError
+        """Whether it does its work."""
 
 
 class Replica(Process):

@@ -10,6 +10,7 @@ from costsvc.db.entries import ApiPrice
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import ContextTooLong, DoesNotFit, InvalidRequest, NotInCatalog
 from costsvc.ingest.api_prices import ApiPriceFile
+from costsvc.quoting.answer.plain import number
 from costsvc.quoting.contexts import of_chosen
 from costsvc.quoting.evaluate import evaluate
 from costsvc.quoting.given import parse_filter
@@ -215,7 +216,7 @@ def test_shorter_retention_is_a_quote_that_forgets_sooner(catalog: Catalog, dram
     assert shown["request_usd"] == quote["cost"]["request_usd"]
     before = quoted(catalog, **{**asked, "rps": None})["prefix_caching"]
     assert changes["retention_s"] < before["retention_s"]
-    assert quote["prefix_caching"]["retention_s"] <= changes["retention_s"] * (1 + 1e-8)
+    assert quote["prefix_caching"]["retention_s"] <= number(changes["retention_s"])
     assert quote["prefix_caching"]["hit_rate"] < before["hit_rate"]
     if dram_gb:
         assert (changes["dram_gb_per_gpu"] or 0) < dram_gb

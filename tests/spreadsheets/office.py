@@ -12,6 +12,7 @@ from typing import Any
 
 import uno  # type: ignore[import-not-found]
 from com.sun.star.beans import PropertyValue  # type: ignore[import-not-found]
+from com.sun.star.connection import NoConnectException  # type: ignore[import-not-found]
 
 PATIENCE_S = 60
 
@@ -30,7 +31,7 @@ def desktop(port: str) -> Any:
         try:
             there = resolver.resolve(f"uno:socket,host=127.0.0.1,port={port};urp;StarOffice.ComponentContext")
             return there.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", there)
-        except Exception:
+        except NoConnectException:
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
