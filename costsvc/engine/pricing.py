@@ -19,7 +19,7 @@ from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
 
-NODES = (12, 24, 48, 96)
+NODES = (24, 48, 96)
 RELATIVE_STEP = 1e-3
 CELLS = 64
 NEARLY_NOTHING = 1e-5
@@ -62,7 +62,7 @@ def marginal_prices(
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
     so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
-    tokens. Gauss-Legendre nodes, twelve and twice as many where the ray crosses a change of bound, then
+    tokens. Gauss-Legendre nodes, 24 and twice as many where the ray crosses a change of bound, then
     cells; central differences. The concurrency is solved anew at each point, so a token pays for time and for
     room. Without a cache a cached token costs what an uncached one does.
 

@@ -111,9 +111,9 @@ def test_a_changed_input_changes_the_price_as_the_service_would(
             float(answer["cost"]["request_usd"]), rel=1e-6
         )
         for kind in ("input", "cached_input", "output"):
-            # The service may take twice the nodes for the changed request: a class then differs by up to a per cent.
+            # The service may take more nodes for the changed request than this workbook has.
             expected = float(answer["prices"][kind]["usd_per_mtok"])
-            assert lines[kind][1]["value"] == pytest.approx(expected, rel=1e-2), (parameters, kind)
+            assert lines[kind][1]["value"] == pytest.approx(expected, rel=5e-3), (parameters, kind)
 
 
 def test_efficiencies_and_memory_utilization_are_live(
