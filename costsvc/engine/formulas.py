@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 ROOT_STEPS: Final = 60
 ROOT_TOLERANCE: Final = 1e-12
-NEIGHBOURHOOD: Final = 0.03
+NEIGHBOURHOOD: Final = 0.003
 
 
 def roof_s(compute_s: Any, memory_s: Any) -> Any:
@@ -274,22 +274,42 @@ def _excess(of: Coefficients, layout: int, point: int, sequences: float, limits:
 
 
 @compiled
+def _bracket(
+    of: Coefficients, layout: int, point: int, ceiling: float, near: float, limits: Array
+) -> tuple[float, float, float, float]:
+    """Two concurrencies with the root in between, and the excess at each; from `near` outwards, if it is a number.
+
+    Both are the ceiling where that keeps the objectives, both NaN where not even one sequence does.
+    """
+    low = least = min(ceiling, 1.0)
+    high, reach = ceiling, NEIGHBOURHOOD
+    if least < near < ceiling:
+        low = high = near
+    f_low = f_high = _excess(of, layout, point, high, limits)
+    if low == high:
+        while f_low > 0 and low > least:
+            high, f_high = low, f_low
+            low, reach = max(low / (1.0 + reach), least), reach * 8.0
+            f_low = _excess(of, layout, point, low, limits)
+        while not f_high > 0 and high < ceiling:
+            low, f_low = high, f_high
+            high, reach = min(high * (1.0 + reach), ceiling), reach * 8.0
+            f_high = _excess(of, layout, point, high, limits)
+    elif f_high > 0:
+        f_low = _excess(of, layout, point, low, limits)
+    if not f_high > 0:
+        return ceiling, ceiling, f_high, f_high
+    if f_low > 0:
+        return np.nan, np.nan, f_low, f_high
+    return low, high, f_low, f_high
+
+
+@compiled
 def _most_at(of: Coefficients, layout: int, point: int, ceiling: float, near: float, limits: Array) -> float:
     """`most_sequences` at one point; `near` is what was found at the point before, which is often much alike."""
-    low, high = near * (1.0 - NEIGHBOURHOOD), near * (1.0 + NEIGHBOURHOOD)
-    f_low = f_high = 0.0
-    is_near = low > 1.0 and high < ceiling
-    if is_near:
-        f_low, f_high = _excess(of, layout, point, low, limits), _excess(of, layout, point, high, limits)
-        is_near = f_low <= 0 and f_high > 0
-    if not is_near:
-        low, high = min(ceiling, 1.0), ceiling
-        f_high = _excess(of, layout, point, high, limits)
-        if not f_high > 0:
-            return ceiling
-        f_low = _excess(of, layout, point, low, limits)
-        if f_low > 0:
-            return np.nan
+    low, high, f_low, f_high = _bracket(of, layout, point, ceiling, near, limits)
+    if not low < high:
+        return high
     for _ in range(ROOT_STEPS):
         gap = f_high - f_low
         middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
@@ -329,8 +349,9 @@ def most_sequences(
     for row in range(ceiling.shape[0]):
         near = np.nan
         for column in range(ceiling.shape[1]):
-            near = _most_at(of, row, column, ceiling[row, column], near, limits)
-            most[row, column] = near
+            found = _most_at(of, row, column, ceiling[row, column], near, limits)
+            most[row, column] = found
+            near = found if found < ceiling[row, column] else np.nan
     return most
 
 

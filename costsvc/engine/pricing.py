@@ -4,28 +4,20 @@ All prices here are accelerator-seconds per token of a saturated deployment; mon
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costsvc.engine.formulas import Array
 from costsvc.engine.loop import prompt_batch, run_loop, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
+from costsvc.engine.ray import Ray, along_ray, first_points
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, solve, state_at
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
 
-NODES = (24, 48, 96)
-RELATIVE_STEP = 1e-3
-CELLS = 64
-NEARLY_NOTHING = 1e-5
-SHAPLEY_WEIGHTS = (1 / 3, 1 / 6, 1 / 6, 1 / 3)
-"""Of a side's growth where none, one, the other or both of the two other sides have grown."""
-RESIDUAL_SHARE = 2.5e-3
 RENT_STEP = 1e-3
 WHOLE = 1e-9
 
@@ -61,10 +53,9 @@ def marginal_prices(
 
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
-    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`. What is paid once a prompt is spread over its uncached
-    tokens. Gauss-Legendre nodes, 24 and twice as many where the ray crosses a change of bound, then
-    cells; central differences. The concurrency is solved anew at each point, so a token pays for time and for
-    room. Without a cache a cached token costs what an uncached one does.
+    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`; see `along_ray`. What is paid once a prompt is spread over
+    its uncached tokens. The concurrency is solved anew at each point, so a token pays for time and for room.
+    Without a cache a cached token costs what an uncached one does.
 
     Parameters
     ----------
@@ -77,76 +68,40 @@ def marginal_prices(
     .. [2] Billera, Heath and Raanan, "Internal telephone billing rates," Operations Research 26(6), 1978.
     .. [3] Mirman and Tauman, Mathematics of Operations Research 7(1), 1982.
     """
+    ray = marginal_ray(replica, lengths, objectives, utilization_share, around=around)
     tokens = _tokens(lengths)
-
-    def cost(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        at = _lengths_at(lengths, points)
-        return _request_gpu_s(
-            replica, at, solve(replica, at, objectives, utilization_share), utilization_share
-        )
-
-    prices = np.zeros(len(tokens))
-    for nodes in NODES:
-        if around is not None and nodes == NODES[0]:
-            costs = _request_gpu_s(replica, ray_lengths(lengths), around, utilization_share)
-        else:
-            costs = cost(_ray_points(tokens, nodes))
-        prices = _ray_integral(costs, tokens, nodes)
-        if abs(prices @ tokens / cost_gpu_s - 1.0) < RESIDUAL_SHARE:
-            break
-    else:
-        prices = np.where(tokens > 0, _cell_prices(cost, tokens), prices)
+    prices = ray.prices(tokens)
     if not replica.deployments[0].kv_cache:
         prices[1] = prices[0]
     return _conserving(prices, tokens, cost_gpu_s)
 
 
+def marginal_ray(
+    replica: Replica,
+    lengths: Lengths,
+    objectives: Objectives,
+    utilization_share: float,
+    *,
+    around: SteadyState | None = None,
+) -> Ray:
+    """The cells and slopes that `marginal_prices` are the mean of."""
+    tokens = _tokens(lengths)
+
+    def cost(points: Array) -> Array:
+        at = _lengths_at(lengths, points)
+        return _request_gpu_s(
+            replica, at, solve(replica, at, objectives, utilization_share), utilization_share
+        )
+
+    if around is None:
+        return along_ray(cost, tokens, cost(first_points(tokens)))
+    costs = _request_gpu_s(replica, ray_lengths(lengths), around, utilization_share)
+    return along_ray(cost, tokens, costs)
+
+
 def ray_lengths(lengths: Lengths) -> Lengths:
     """The requests whose costs `marginal_prices` asks for first, so that they can be solved with others."""
-    return _lengths_at(lengths, _ray_points(_tokens(lengths), NODES[0]))
-
-
-def _ray_points(tokens: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
-    """Both sides of each kind of token at Gauss-Legendre nodes of the ray to `tokens`. (points, kinds)"""
-    places, _ = _gauss_legendre(nodes)
-    ray, moved = places[:, None] * tokens, places[:, None] * _difference_tokens(tokens)
-    axes = np.eye(len(tokens))
-    up = ray[:, None, :] + axes * moved[:, :, None]
-    down = ray[:, None, :] - axes * (moved * (tokens > 0))[:, :, None]
-    return np.concatenate([up.reshape(-1, 3), down.reshape(-1, 3)])
-
-
-def _ray_integral(costs: NDArray[np.float64], tokens: NDArray[np.float64], nodes: int) -> NDArray[np.float64]:
-    """Mean marginal costs along the ray to `tokens`, by central differences at its points."""
-    places, weights = _gauss_legendre(nodes)
-    high, low = costs.reshape(2, nodes, len(tokens))
-    width = places[:, None] * _difference_tokens(tokens) * np.where(tokens > 0, 2.0, 1.0)
-    return np.asarray(weights @ ((high - low) / width))
-
-
-def _difference_tokens(tokens: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum()))
-
-
-def _cell_prices(
-    cost: Callable[[NDArray[np.float64]], NDArray[np.float64]], tokens: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The same where the slope of the cost breaks along the ray, as where an objective comes within reach.
-
-    The ray is cut into cells; in each, the growth of the cost is shared by the Shapley value of its three
-    sides. That adds up whatever happens inside a cell, and tends to the integral where the cost is smooth.
-    """
-    edges = np.linspace(0.0, 1.0, CELLS + 1)
-    edges[0] = NEARLY_NOTHING
-    low, high = edges[:-1, None] * tokens, edges[1:, None] * tokens
-    # Tokens that there are none of do not grow: corners that differ in them alone are one.
-    grown = np.asarray(list(np.ndindex(2, 2, 2)), dtype=bool) & (tokens > 0)
-    distinct, place = np.unique(grown, axis=0, return_inverse=True)
-    corners = np.where(distinct[:, None, :], high, low)
-    costs = cost(corners.reshape(-1, len(tokens))).reshape(len(distinct), CELLS)
-    values = costs[place.ravel()].reshape(2, 2, 2, CELLS).sum(axis=-1)
-    bills = [np.diff(values, axis=axis).ravel() @ SHAPLEY_WEIGHTS for axis in range(len(tokens))]
-    return np.asarray(bills) / np.where(tokens > 0, tokens, 1.0)
+    return _lengths_at(lengths, first_points(_tokens(lengths)))
 
 
 def step_prices(
@@ -285,12 +240,12 @@ def gpu_second_usd(usd_per_gpu_hour: float) -> float:
     return usd_per_gpu_hour / SECONDS_PER_HOUR
 
 
-def _tokens(lengths: Lengths) -> NDArray[np.float64]:
+def _tokens(lengths: Lengths) -> Array:
     """I, K and O of one request. [token]"""
     return np.asarray([_first(lengths.uncached), _first(lengths.cached), _first(lengths.output)])
 
 
-def _lengths_at(lengths: Lengths, points: NDArray[np.float64]) -> Lengths:
+def _lengths_at(lengths: Lengths, points: Array) -> Lengths:
     """Requests of other lengths with the same share of hits held once, for the same deployment."""
     cached = points[:, 1]
     shared_part = np.asarray(lengths.shared / np.maximum(lengths.cached, 1e-300))
@@ -304,9 +259,7 @@ def _lengths_at(lengths: Lengths, points: NDArray[np.float64]) -> Lengths:
     )
 
 
-def _request_gpu_s(
-    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float
-) -> NDArray[np.float64]:
+def _request_gpu_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
     """Accelerator-seconds of requests; where the objectives cannot be kept, of one alone that misses them."""
     cost_gpu_s = np.asarray(state.request_gpu_s[0], dtype=np.float64)
     missed = np.isnan(cost_gpu_s)
@@ -315,9 +268,7 @@ def _request_gpu_s(
     return np.where(missed, _alone_gpu_s(replica, lengths, state, utilization_share), cost_gpu_s)
 
 
-def _alone_gpu_s(
-    replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float
-) -> NDArray[np.float64]:
+def _alone_gpu_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
     """Accelerator-seconds where not even one sequence keeps the objectives: one runs and misses them."""
     ceiling = np.minimum.reduce(np.broadcast_arrays(*state.limits.values()))
     one = np.minimum(ceiling, 1.0)
@@ -326,7 +277,7 @@ def _alone_gpu_s(
     return np.asarray(alone.request_gpu_s[0], dtype=np.float64)
 
 
-def _conserving(prices: NDArray[np.float64], tokens: NDArray[np.float64], cost_gpu_s: float) -> TokenPrices:
+def _conserving(prices: Array, tokens: Array, cost_gpu_s: float) -> TokenPrices:
     attributed = float(prices @ tokens)
     scale = cost_gpu_s / attributed
     uncached, cached, output = (float(price * scale) for price in prices)
@@ -384,13 +335,6 @@ def _without_cache(lengths: Lengths) -> Lengths:
 def _prefill_step_s(replica: Replica, lengths: Lengths) -> float:
     tokens = np.minimum(lengths.uncached, step_token_limit(replica))
     return float(np.asarray(step_time(replica, prompt_batch(replica, lengths, tokens)).total_s)[0, 0])
-
-
-@cache
-def _gauss_legendre(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights on [0, 1]."""
-    places, weights = np.polynomial.legendre.leggauss(nodes)
-    return (places + 1.0) / 2.0, weights / 2.0
 
 
 def _first(value: object) -> float:

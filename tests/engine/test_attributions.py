@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import (
     TokenPrices,
@@ -85,19 +86,45 @@ def test_prices_times_tokens_are_the_cost_of_the_request(
             assert prices.cached >= 0
 
 
-@pytest.mark.parametrize(
-    ("which", "prompt", "output", "hits"), [(5, 2_170, 12, 0.01), (4, 5_624, 15, 0.5), (2, 804, 6, 0.5)]
-)
-def test_a_ray_on_which_an_objective_comes_within_reach_conserves(
+BREAKS = [
+    (5, 2_170, 12, 0.01),
+    (4, 5_624, 15, 0.5),
+    (2, 804, 6, 0.5),
+    (2, 16_800, 200, 0.2),
+    (1, 7_000, 300, 0.0),
+]
+
+
+@pytest.mark.parametrize(("which", "prompt", "output", "hits"), BREAKS)
+def test_where_the_slope_of_the_cost_breaks_the_prices_are_those_of_a_fine_integral(
     which: int, prompt: int, output: int, hits: float
 ) -> None:
-    # Much shorter requests of these layouts miss 50 ms or nearly: the slope of the cost falls on the way.
+    # Much shorter requests of these layouts miss 50 ms or nearly: another bound takes over on the way.
     model, gpu, weights, parallel = LAYOUTS[which]
     replica = served(model, gpu, weights, **parallel)  # type: ignore[arg-type]
     lengths = lengths_of(requests(prompt, output, cached=hits * prompt))
-    prices, _ = attributed(replica, lengths, CONSTRAINTS[1], "marginal")
-    assert abs(prices.residual_share) < 1e-3
-    assert 0 < prices.cached < prices.uncached < prices.output
+    prices, whole = attributed(replica, lengths, CONSTRAINTS[1], "marginal")
+    tokens = np.asarray([(1.0 - hits) * prompt, hits * prompt, output])
+    edges = (np.arange(1_001) / 1_000) ** 2
+
+    def cost(points: np.ndarray) -> np.ndarray:
+        uncached, cached, made = points.T
+        at = replace(lengths, uncached=uncached, cached=cached, output=made, prompt_unit=lengths.per_prompt)
+        state = solve(replica, at, CONSTRAINTS[1], 0.8)
+        one_by_one = run_loop(replica, at, np.ones_like(state.sequences), 0.8).step_s * made * replica.gpus
+        return np.asarray(np.where(np.isnan(state.request_gpu_s), one_by_one, state.request_gpu_s)[0])
+
+    middles, growth = (edges[1:] + edges[:-1]) / 2, np.diff(cost(edges[1:, None] * tokens), prepend=0.0)
+    bills = np.empty((len(middles), 3))
+    for kind in range(3):
+        moved = np.zeros(3)
+        moved[kind] = 1e-4 * tokens.sum()
+        up, down = (cost(middles[:, None] * (tokens + side * moved)) for side in (1.0, 0.0))
+        bills[:, kind] = np.diff(edges) * (up - down) / (middles * moved[kind])
+    fine = (growth / (bills @ tokens)) @ bills
+    assert fine @ tokens == pytest.approx(whole, rel=1e-6)
+    assert [prices.uncached, prices.cached, prices.output] == pytest.approx(fine.tolist(), rel=0.01)
+    assert abs(prices.residual_share) < 2e-3
 
 
 def test_without_a_cache_all_input_costs_alike() -> None:

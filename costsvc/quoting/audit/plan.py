@@ -1,27 +1,15 @@
 """What a workbook evaluates: the quote, its attribution, its savings and its sensitivity."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from costsvc.engine.memory import memory_budget, sequence_bytes
-from costsvc.engine.pricing import NODES
+from costsvc.engine.pricing import marginal_ray
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.answer.plain import number_exact
-from costsvc.quoting.audit.attribution import (
-    AXES,
-    TOKENS,
-    Node,
-    Tokens,
-    cell_points,
-    label_of,
-    moved,
-    node_points,
-    nodes_of,
-    used_nodes,
-)
+from costsvc.quoting.audit.attribution import TOKENS, Cell, Tokens, cells_of, ray_points
 from costsvc.quoting.audit.live import Live
 from costsvc.quoting.audit.points import Point, Sheet, evaluated
 from costsvc.quoting.choice import Choice
@@ -40,9 +28,7 @@ class Plan:
 
     sheet: Sheet
     tokens: Tokens
-    nodes: tuple[Node, ...]
-    node_axes: tuple[int, ...]
-    has_cells: bool
+    cells: tuple[Cell, ...]
     contexts: tuple[tuple[str, float], ...]
     """Point → context of the sensitivity table. [token]"""
     example_share: float | None
@@ -65,16 +51,21 @@ def plan_of(scenario: Scenario, choice: Choice, live: Live, example_share: float
         live.output_tokens.value,
     )
     context = live.context_tokens.value
-    nodes, axes, points = _attribution(scenario, choice, live, tokens)
+    cells = cells_of(
+        marginal_ray(choice.replica, choice.lengths, choice.objectives, scenario.utilization_share)
+    )
     contexts = _contexts(scenario, choice, live)
-    points = [_main(choice, tokens, context), *_savings(tokens, context, example_share), *contexts, *points]
+    points = [
+        _main(choice, tokens, context),
+        *_savings(tokens, context, example_share),
+        *contexts,
+        *ray_points(cells, tokens, context),
+    ]
     sheet = evaluated(live, choice, scenario.utilization_share, points)
     return Plan(
         sheet=sheet,
         tokens=tokens,
-        nodes=tuple(nodes),
-        node_axes=axes,
-        has_cells=len(axes) < len(AXES),
+        cells=tuple(cells),
         contexts=tuple((point.label, point.values[0]) for point in contexts),
         example_share=example_share,
         is_given=choice.prefix is not None,
@@ -99,39 +90,6 @@ def _refuse(scenario: Scenario, choice: Choice) -> None:
             "or trace=1 for every intermediate.",
             field="speculation",
         )
-
-
-def _attribution(
-    scenario: Scenario, choice: Choice, live: Live, tokens: Tokens
-) -> tuple[list[Node], tuple[int, ...], list[Point]]:
-    """As many nodes as the engine needed, or its cells and the nodes of what has no tokens."""
-    context, every = live.context_tokens.value, tuple(range(len(AXES)))
-    cost = number_exact(choice.state.request_gpu_s)
-    residuals: list[float] = []
-    nodes: list[Node] = []
-    points: list[Point] = []
-    for count in NODES:
-        nodes = nodes_of(count)
-        points = node_points(nodes, tokens, context, every)
-        sheet = evaluated(live, choice, scenario.utilization_share, points)
-        prices = [_raw(sheet, nodes, axis, tokens) for axis in every]
-        residuals.append(float(np.dot(prices, tokens)) / cost - 1.0)
-        if used_nodes(residuals) is not None:
-            return nodes, every, points
-    absent = tuple(axis for axis in every if not tokens[axis] > 0)
-    return nodes, absent, [*cell_points(tokens, context), *node_points(nodes, tokens, context, absent)]
-
-
-def _raw(sheet: Sheet, nodes: Sequence[Node], axis: int, tokens: Tokens) -> float:
-    """Price of an axis before scaling. [accelerator-second/token]"""
-    total = 0.0
-    for index, node in enumerate(nodes):
-        up, down = (
-            sheet.rows[sheet.result_row[label_of(index, axis, side)]]["cost_gpu_s"] for side in (True, False)
-        )
-        width = node.place * moved(tokens, axis) * (2.0 if tokens[axis] > 0 else 1.0)
-        total += node.weight * (up - down) / width
-    return total
 
 
 def _main(choice: Choice, tokens: Tokens, context: float) -> Point:

@@ -1,17 +1,20 @@
 """Sheets of long tables: every evaluation, the attribution, the inputs, the terms, and what they rest on."""
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any, Final
 
+import numpy as np
 from xlsxwriter.utility import xl_col_to_name
 
-from costsvc.engine.pricing import CELLS
-from costsvc.quoting.audit.attribution import AXES, TOKENS, cell_bill, cell_cost, corner_of, label_of, moved
+from costsvc.quoting.audit.attribution import AXES, TOKENS, Cell, edge_label, label_of, moved
 from costsvc.quoting.audit.frame import Frame
 from costsvc.quoting.audit.points import cell_text
 
 CLASSES: Final = ("input", "cached_input", "output")
+_FIRST_SLOPE: Final = 4
+_FIRST_COST: Final = _FIRST_SLOPE + 3 * len(AXES)
+_SLOPES: Final = tuple(xl_col_to_name(_FIRST_SLOPE + 3 * axis + 2) for axis in range(len(AXES)))
+_SCALE: Final = xl_col_to_name(_FIRST_COST + 2)
 
 
 def write_points(frame: Frame) -> None:
@@ -34,88 +37,73 @@ def write_points(frame: Frame) -> None:
 
 
 def write_attribution(frame: Frame) -> dict[str, float]:
-    """The raw prices as sums over the rays and cells. Their names are `raw_input` and so on.
+    """A row per cell of the ray, and the raw prices as sums over them. Their names are `raw_input` and so on.
 
     Returns
     -------
     dict
         Raw price of each class. [accelerator-second/token]
     """
-    frame.sheets["Attribution"].freeze_panes(1, 0)
-    by_node = _nodes(frame)
-    by_cell = _cells(frame) if frame.plan.has_cells else {}
-    start = 2 + len(frame.plan.nodes) + (CELLS + 2 if frame.plan.has_cells else 0)
-    raw = {}
+    frame.sheets["Attribution"].freeze_panes(1, 1)
+    names = ["cell", "start", "end", "place on the ray"]
+    names += [f"{axis} {what}" for axis in AXES for what in ("up", "down", "slope")]
+    names += ["cost at the start", "cost at the end", "scale"]
+    frame.head("Attribution", 0, names, [30, *[15] * (len(names) - 1)])
+    cells = frame.plan.cells
+    bills = [_cell(frame, number, cell) for number, cell in enumerate(cells, start=1)]
+    last, raw = len(cells) + 1, {}
     for axis, name in enumerate(CLASSES):
-        text, value = by_node[axis] if axis in frame.plan.node_axes else by_cell[axis]
-        row = start + axis
+        row, slope = last + 1 + axis, _SLOPES[axis]
         frame.sheets["Attribution"].write_string(
             row, 0, f"raw price of {name} [GPU s/token]", frame.formats["head"]
         )
-        frame.formula("Attribution", (row, 1), text, value, "number")
+        widths = f"($C$2:$C${last}-$B$2:$B${last})"
+        text = f"SUMPRODUCT({widths}*${_SCALE}$2:${_SCALE}${last}*${slope}$2:${slope}${last})"
+        raw[name] = sum(bill[axis] for bill in bills)
+        frame.formula("Attribution", (row, 1), text, raw[name], "number")
         frame.define(f"raw_{name}", "Attribution", row, 1)
-        raw[name] = value
     return raw
 
 
-def _nodes(frame: Frame) -> dict[int, tuple[str, float]]:
-    plan, count = frame.plan, len(frame.plan.nodes)
-    names = ["node", "place on the ray", "weight"]
-    names += [f"{AXES[axis]} {what}" for axis in plan.node_axes for what in ("up", "down", "slope")]
-    frame.head("Attribution", 0, names, [30, 16, 12, *[15] * (len(names) - 3)])
-    totals = dict.fromkeys(plan.node_axes, 0.0)
-    for index, node in enumerate(plan.nodes):
-        row, sheet = index + 1, frame.sheets["Attribution"]
-        sheet.write_number(row, 0, index + 1)
-        sheet.write_number(row, 1, node.place)
-        sheet.write_number(row, 2, node.weight)
-        for order, axis in enumerate(plan.node_axes):
-            column = 3 + 3 * order
-            up, down = (frame.cost_of(label_of(index, axis, side)) for side in (True, False))
-            slope = (up[1] - down[1]) / _width(frame, node.place, axis)
-            letters = [xl_col_to_name(column + offset) for offset in range(2)]
-            frame.formula("Attribution", (row, column), up[0], up[1], "number")
-            frame.formula("Attribution", (row, column + 1), down[0], down[1], "number")
-            text = (
-                f"(${letters[0]}{row + 1}-${letters[1]}{row + 1})"
-                f"/($B{row + 1}*moved_{AXES[axis]}*IF({TOKENS[axis]}>0,2,1))"
-            )
-            frame.formula("Attribution", (row, column + 2), text, slope, "number")
-            totals[axis] += node.weight * slope
-    found = {}
-    for order, axis in enumerate(plan.node_axes):
-        letter = xl_col_to_name(5 + 3 * order)
-        found[axis] = (f"SUMPRODUCT($C$2:$C${count + 1},${letter}$2:${letter}${count + 1})", totals[axis])
-    return found
+def _cell(frame: Frame, number: int, cell: Cell) -> tuple[float, ...]:
+    """A row; the part of the raw price of each axis that it gives. [accelerator-second/token]"""
+    row, tokens = number, frame.plan.tokens
+    for column, value in enumerate((number, cell.start, cell.end, cell.place)):
+        frame.sheets["Attribution"].write_number(row, column, value)
+    slopes = [_slope(frame, row, cell, axis) for axis in range(len(AXES))]
+    width, scale, text = cell.end - cell.start, 1.0, "1"
+    if cell.is_scaled:
+        (first, low), (last, high) = (_edge(frame, edge) for edge in (cell.start, cell.end))
+        frame.formula("Attribution", (row, _FIRST_COST), first, low, "number")
+        frame.formula("Attribution", (row, _FIRST_COST + 1), last, high, "number")
+        attributed = width * float(np.dot(slopes, tokens))
+        at = row + 1
+        growth = f"${xl_col_to_name(_FIRST_COST + 1)}{at}-${xl_col_to_name(_FIRST_COST)}{at}"
+        sold = "+".join(f"${slope}{at}*{token}" for slope, token in zip(_SLOPES, TOKENS, strict=True))
+        whole = f"($C{at}-$B{at})*({sold})"
+        text = f"IF(AND({growth}>0,{whole}>0),({growth})/({whole}),1)"
+        scale = (high - low) / attributed if high > low and attributed > 0 else 1.0
+    frame.formula("Attribution", (row, _FIRST_COST + 2), text, scale)
+    return tuple(width * scale * slope for slope in slopes)
 
 
-def _width(frame: Frame, place: float, axis: int) -> float:
-    tokens = frame.plan.tokens
-    return place * moved(tokens, axis) * (2.0 if tokens[axis] > 0 else 1.0)
+def _slope(frame: Frame, row: int, cell: Cell, axis: int) -> float:
+    """The costs beside a place and their slope. [accelerator-second/token]"""
+    column, tokens = _FIRST_SLOPE + 3 * axis, frame.plan.tokens
+    up, down = (frame.cost_of(label_of(cell.place, axis, side)) for side in (True, False))
+    frame.formula("Attribution", (row, column), up[0], up[1], "number")
+    frame.formula("Attribution", (row, column + 1), down[0], down[1], "number")
+    letters = [xl_col_to_name(column + offset) for offset in range(2)]
+    difference = f"(${letters[0]}{row + 1}-${letters[1]}{row + 1})"
+    text = f"{difference}/($D{row + 1}*moved_{AXES[axis]}*IF({TOKENS[axis]}>0,2,1))"
+    slope = (up[1] - down[1]) / (cell.place * moved(tokens, axis) * (2.0 if tokens[axis] > 0 else 1.0))
+    frame.formula("Attribution", (row, column + 2), text, slope, "number")
+    return slope
 
 
-def _cells(frame: Frame) -> dict[int, tuple[str, float]]:
-    """Bills of the cells; their sum over an axis' tokens is its price."""
-    start = len(frame.plan.nodes) + 3
-    sheet = frame.sheets["Attribution"]
-    for column, name in enumerate(("cell", *(f"bill of {axis}" for axis in AXES))):
-        sheet.write_string(start - 1, column, name, frame.formats["head"])
-    totals = dict.fromkeys(range(len(AXES)), 0.0)
-    for cell in range(CELLS):
-        row = start + cell
-        sheet.write_number(row, 0, cell + 1)
-        corners = {corner: frame.cost_of(corner_of(cell, corner)) for corner in product((0, 1), repeat=3)}
-        texts = {corner: text for corner, (text, _) in corners.items()}
-        for axis in range(len(AXES)):
-            bill = cell_cost({corner: cost for corner, (_, cost) in corners.items()}, axis)
-            frame.formula("Attribution", (row, 1 + axis), cell_bill(texts, axis), bill, "number")
-            totals[axis] += bill
-    found = {}
-    for axis, total in totals.items():
-        letter = xl_col_to_name(1 + axis)
-        text = f"SUM(${letter}${start + 1}:${letter}${start + CELLS})/IF({TOKENS[axis]}>0,{TOKENS[axis]},1)"
-        found[axis] = (text, total / (frame.plan.tokens[axis] or 1.0))
-    return found
+def _edge(frame: Frame, edge: float) -> tuple[str, float]:
+    """Where the cost of a share of the request stands, and the cost; nothing costs nothing."""
+    return frame.cost_of(edge_label(edge)) if edge else ("0", 0.0)
 
 
 def write_inputs(frame: Frame) -> None:

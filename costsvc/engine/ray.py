@@ -1,0 +1,152 @@
+r"""The ray from nothing to a request: what one more token of each kind costs on the way, integrated.
+
+With :math:`c(x)` the cost of a request of :math:`x` = (uncached, cached, output) tokens, the price of a kind is
+:math:`\int_0^1 \partial c / \partial x_i (t x) \, dt`. The cost is smooth but where another bound takes over; there its
+slope breaks, and the cells around the break are cut until each grows by what its slopes say.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from costsvc.engine.formulas import Array
+
+NODES: Final = 16
+RELATIVE_STEP: Final = 1e-3
+RESIDUAL_SHARE: Final = 2.5e-3
+"""Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
+CELL_RESIDUAL_SHARE: Final = 5e-4
+PARTS: Final = 4
+ROUNDS: Final = 4
+
+Cost = Callable[[Array], Array]
+"""Costs of requests, (points, kinds) to (points,). [token] to [accelerator-second]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """Cells of the ray, each with the slopes at one place in it.
+
+    Parameters
+    ----------
+    starts, ends, places : (cells,) array
+        Shares of the request. [1]
+    slopes : (cells, kinds) array
+        What one more token of a kind costs. [accelerator-second/token]
+    growths : (cells,) array
+        How much the cost rises across a cell that was cut; NaN where none was needed. [accelerator-second]
+    """
+
+    starts: Array
+    ends: Array
+    places: Array
+    slopes: Array
+    growths: Array
+
+    def prices(self, tokens: Array) -> Array:
+        """Mean slopes; those of a cut cell are scaled to its growth. (kinds,) [accelerator-second/token]"""
+        widths = self.ends - self.starts
+        attributed = widths * (self.slopes @ tokens)
+        is_scaled = (attributed > 0) & (self.growths > 0)
+        scales = np.where(is_scaled, self.growths, 1.0) / np.where(is_scaled, attributed, 1.0)
+        return np.asarray((widths * scales) @ self.slopes)
+
+
+def first_points(tokens: Array) -> Array:
+    """The requests whose costs `along_ray` asks for first: around each node, and the whole. (points, kinds)"""
+    places, _ = _gauss_legendre(NODES)
+    return np.concatenate([_around(places, tokens), tokens[None]])
+
+
+def along_ray(cost: Cost, tokens: Array, first_costs: Array) -> Ray:
+    """Slopes on the ray to `tokens`, at Gauss-Legendre nodes or, where these miss the cost, in finer cells.
+
+    The weights of the nodes are the widths of their cells: each node lies in its own.
+
+    Parameters
+    ----------
+    first_costs : (points,) array
+        Costs of `first_points`.
+
+    References
+    ----------
+    .. [1] Szego, Orthogonal Polynomials, 1939, section 3.41 (the nodes separate the sums of the weights).
+    """
+    places, weights = _gauss_legendre(NODES)
+    ends = np.cumsum(weights)
+    ends[-1] = 1.0
+    starts = np.concatenate([[0.0], ends[:-1]])
+    whole = first_costs[-1]
+    ray = Ray(starts, ends, places, _slopes(first_costs[:-1], places, tokens), np.full(NODES, np.nan))
+    if abs(ray.prices(tokens) @ tokens / whole - 1.0) < RESIDUAL_SHARE:
+        return ray
+    inner = cost(ends[:-1, None] * tokens)
+    return _cut(ray, cost, tokens, np.concatenate([[0.0], inner, [whole]]))
+
+
+def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
+    """Cut cells whose slopes miss their growth; `costs` are those at the edges of all."""
+    low, high = costs[:-1], costs[1:]
+    for _ in range(ROUNDS):
+        attributed = (ray.ends - ray.starts) * (ray.slopes @ tokens)
+        missed = np.abs(attributed - (high - low)) > CELL_RESIDUAL_SHARE * costs[-1]
+        if not missed.any():
+            break
+        starts, ends = ray.starts[missed, None], ray.ends[missed, None]
+        shares = np.arange(PARTS + 1) / PARTS
+        edges = starts * (1.0 - shares) + ends * shares
+        places = ((edges[:, 1:] + edges[:, :-1]) / 2).ravel()
+        around, inner = _around(places, tokens), edges[:, 1:-1].ravel()[:, None] * tokens
+        found = cost(np.concatenate([around, inner]))
+        inside = found[len(around) :].reshape(-1, PARTS - 1)
+        at_edges = np.concatenate([low[missed, None], inside, high[missed, None]], axis=1)
+        parts = Ray(
+            edges[:, :-1].ravel(),
+            edges[:, 1:].ravel(),
+            places,
+            _slopes(found[: len(around)], places, tokens),
+            np.diff(at_edges).ravel(),
+        )
+        low = np.concatenate([low[~missed], at_edges[:, :-1].ravel()])
+        high = np.concatenate([high[~missed], at_edges[:, 1:].ravel()])
+        ray = _joined(ray, ~missed, parts)
+    return ray
+
+
+def _joined(ray: Ray, kept: Array, parts: Ray) -> Ray:
+    return Ray(
+        np.concatenate([ray.starts[kept], parts.starts]),
+        np.concatenate([ray.ends[kept], parts.ends]),
+        np.concatenate([ray.places[kept], parts.places]),
+        np.concatenate([ray.slopes[kept], parts.slopes]),
+        np.concatenate([ray.growths[kept], parts.growths]),
+    )
+
+
+def moved_tokens(tokens: Array) -> Array:
+    """How far each kind is moved at the end of the ray for a difference; one without tokens by a share of all."""
+    return np.asarray(RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum()))
+
+
+def _around(places: Array, tokens: Array) -> Array:
+    """Each kind a little more, then a little less where there are any, place by place. (points, kinds)"""
+    moved = np.diag(moved_tokens(tokens))
+    sides = np.concatenate([tokens + moved, tokens - moved * (tokens > 0)])
+    return np.asarray((places[:, None, None] * sides).reshape(-1, len(tokens)))
+
+
+def _slopes(costs: Array, places: Array, tokens: Array) -> Array:
+    """Differences of the costs of `_around`. (places, kinds)"""
+    sides = costs.reshape(len(places), 2, len(tokens))
+    width = moved_tokens(tokens) * np.where(tokens > 0, 2.0, 1.0)
+    return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * width))
+
+
+@cache
+def _gauss_legendre(nodes: int) -> tuple[Array, Array]:
+    """Nodes and weights on [0, 1]."""
+    places, weights = np.polynomial.legendre.leggauss(nodes)
+    return (places + 1.0) / 2.0, weights / 2.0
