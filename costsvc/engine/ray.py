@@ -18,9 +18,9 @@ NODES: Final = 16
 RELATIVE_STEP: Final = 1e-3
 RESIDUAL_SHARE: Final = 2.5e-3
 """Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
-CELL_RESIDUAL_SHARE: Final = 5e-4
-PARTS: Final = 4
-ROUNDS: Final = 4
+CELL_RESIDUAL_SHARE: Final = 1e-3
+PARTS: Final = 8
+ROUNDS: Final = 2
 
 Cost = Callable[[Array], Array]
 """Costs of requests, (points, kinds) to (points,). [token] to [accelerator-second]"""
@@ -56,9 +56,9 @@ class Ray:
 
 
 def first_points(tokens: Array) -> Array:
-    """The requests whose costs `along_ray` asks for first: around each node, and the whole. (points, kinds)"""
-    places, _ = _gauss_legendre(NODES)
-    return np.concatenate([_around(places, tokens), tokens[None]])
+    """The requests whose costs `along_ray` asks for first: around each node, and at each cell's end. (points, kinds)"""
+    places, ends = _first_cells()
+    return np.concatenate([_around(places, tokens), ends[:, None] * tokens])
 
 
 def along_ray(cost: Cost, tokens: Array, first_costs: Array) -> Ray:
@@ -75,16 +75,13 @@ def along_ray(cost: Cost, tokens: Array, first_costs: Array) -> Ray:
     ----------
     .. [1] Szego, Orthogonal Polynomials, 1939, section 3.41 (the nodes separate the sums of the weights).
     """
-    places, weights = _gauss_legendre(NODES)
-    ends = np.cumsum(weights)
-    ends[-1] = 1.0
+    places, ends = _first_cells()
+    around, at_ends = first_costs[:-NODES], first_costs[-NODES:]
     starts = np.concatenate([[0.0], ends[:-1]])
-    whole = first_costs[-1]
-    ray = Ray(starts, ends, places, _slopes(first_costs[:-1], places, tokens), np.full(NODES, np.nan))
-    if abs(ray.prices(tokens) @ tokens / whole - 1.0) < RESIDUAL_SHARE:
+    ray = Ray(starts, ends, places, _slopes(around, places, tokens), np.full(NODES, np.nan))
+    if abs(ray.prices(tokens) @ tokens / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
         return ray
-    inner = cost(ends[:-1, None] * tokens)
-    return _cut(ray, cost, tokens, np.concatenate([[0.0], inner, [whole]]))
+    return _cut(ray, cost, tokens, np.concatenate([[0.0], at_ends]))
 
 
 def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
@@ -146,7 +143,9 @@ def _slopes(costs: Array, places: Array, tokens: Array) -> Array:
 
 
 @cache
-def _gauss_legendre(nodes: int) -> tuple[Array, Array]:
-    """Nodes and weights on [0, 1]."""
-    places, weights = np.polynomial.legendre.leggauss(nodes)
-    return (places + 1.0) / 2.0, weights / 2.0
+def _first_cells() -> tuple[Array, Array]:
+    """Gauss-Legendre nodes on [0, 1], and where the cell of each ends."""
+    places, weights = np.polynomial.legendre.leggauss(NODES)
+    ends = np.cumsum(weights / 2.0)
+    ends[-1] = 1.0
+    return (places + 1.0) / 2.0, ends
