@@ -1,6 +1,8 @@
 """A replica that loses its database goes on quoting, and says so."""
 
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,3 +63,16 @@ def test_a_quote_from_a_catalog_that_may_be_behind_says_so(
     assert "database does not answer" in stale.json()["warnings"][-1]
     assert stale.headers["ETag"] != fresh.headers["ETag"]
     assert stale.json()["prices"] == fresh.json()["prices"]
+
+
+def test_a_service_waits_for_no_library_that_it_does_not_use(loaded: Path) -> None:
+    program = (
+        "import sys; from litestar.testing import TestClient; from costsvc.app import create_app; "
+        "from costsvc.settings import Settings\n"
+        f"settings = Settings.model_validate({{'database_url': 'sqlite:///{loaded}'}})\n"
+        "with TestClient(create_app(settings)) as client:\n"
+        f"    client.get('{QUOTE}').raise_for_status()\n"
+        "print(sorted({'scipy.linalg', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
