@@ -1,10 +1,8 @@
 """New models from their configurations."""
 
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Any
 
 from litestar import Request, Response, post
-from litestar.concurrency import sync_to_thread
 from litestar.di import NamedDependency
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,15 +11,13 @@ from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented, query_parameters
 from costsvc.api.rendering import given_in_query, uncached
 from costsvc.api.service import Service
+from costsvc.api.writes import WRITE_PROBLEMS, created, publish_at_once
 from costsvc.db.keys import ApiKey
 from costsvc.ingest.hugging_face.given import ImportedConfig
-from costsvc.ingest.hugging_face.importing import ImportedModel, import_config
+from costsvc.ingest.hugging_face.importing import import_config
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.importing import import_answer, named_in_catalog, with_model
 from costsvc.quoting.posting import parse_body
-from costsvc.quoting.publishing import publish
-
-_WRITE_PROBLEMS: Final = (401, 403, 422)
 
 
 class ImportOptions(BaseModel):
@@ -40,7 +36,7 @@ class ImportOptions(BaseModel):
         "ImportedModel",
         parameters=query_parameters(ImportOptions),
         body=body_of(ImportedConfig),
-        more_problems=_WRITE_PROBLEMS,
+        more_problems=WRITE_PROBLEMS,
         success=201,
         also=200,
     ),
@@ -57,19 +53,7 @@ async def post_import(
         with_model(service.catalog, imported)
         shown = import_answer(imported, written=False, revision=service.catalog.revision)
         return uncached(request, service.catalog, shown)
-    await sync_to_thread(_store, service, imported, author, f"{request.method} {request.scope['path']}")
-    shown = import_answer(imported, written=True, revision=service.catalog.revision)
-    response = uncached(request, service.catalog, shown, status=201)
-    response.headers["Location"] = f"/models/{quote(imported.file.id)}"
-    return response
-
-
-def _store(service: Service, imported: ImportedModel, author: ApiKey, note: str) -> None:
-    """Store a changed catalog and take it at once, so that the next read shows it."""
-    publish(
-        service.repository,
-        lambda catalog: with_model(catalog, imported),
-        author=f"key {author.id} ({author.label})",
-        note=note,
-    )
-    service.snapshots.refresh()
+    await publish_at_once(request, lambda catalog: with_model(catalog, imported), author, service)
+    catalog = service.catalog
+    shown = import_answer(imported, written=True, revision=catalog.revision)
+    return created(request, catalog, "/models", imported.file.id, shown)

@@ -1,7 +1,6 @@
 """Writes of prices: new offers and prices, of everybody's catalog or of the key's owner alone."""
 
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Any
 
 from litestar import Request, Response, post
 from litestar.concurrency import sync_to_thread
@@ -11,8 +10,8 @@ from litestar.params import FromPath
 from costsvc.api.auth import needs, owner_of
 from costsvc.api.bodies import json_object
 from costsvc.api.openapi import body_of, documented
-from costsvc.api.rendering import uncached
 from costsvc.api.service import Service
+from costsvc.api.writes import WRITE_PROBLEMS, act, author_text, created, publish_at_once
 from costsvc.db.keys import ApiKey
 from costsvc.db.private_prices import Change as PrivateChange
 from costsvc.db.snapshot import Catalog
@@ -26,9 +25,6 @@ from costsvc.quoting.posting import (
     with_offer,
     with_prices,
 )
-from costsvc.quoting.publishing import Change, publish
-
-_WRITE_PROBLEMS: Final = (401, 403, 422)
 
 
 @post(
@@ -36,7 +32,7 @@ _WRITE_PROBLEMS: Final = (401, 403, 422)
     summary="A new offer, for everybody or negotiated (key of scope catalog-write)",
     dependencies={"author": needs("catalog-write")},
     operation_class=documented(
-        "Posted", body=body_of(PostedOffer), more_problems=_WRITE_PROBLEMS, success=201
+        "Posted", body=body_of(PostedOffer), more_problems=WRITE_PROBLEMS, success=201
     ),
 )
 async def post_offer(
@@ -50,7 +46,7 @@ async def post_offer(
     if posted.private:
         id = negotiated_id(service.catalog, posted)
         return await _negotiate(request, id, new_offer(service.catalog, posted), author, service)
-    await _publish(request, lambda catalog: with_offer(catalog, posted), author, service)
+    await publish_at_once(request, lambda catalog: with_offer(catalog, posted), author, service)
     return _created(request, service.catalog, posted_id(service.catalog, posted))
 
 
@@ -59,7 +55,7 @@ async def post_offer(
     summary="More prices of an offer (key of scope catalog-write)",
     dependencies={"author": needs("catalog-write")},
     operation_class=documented(
-        "Posted", body=body_of(PostedPrices), more_problems=_WRITE_PROBLEMS, success=201
+        "Posted", body=body_of(PostedPrices), more_problems=WRITE_PROBLEMS, success=201
     ),
 )
 async def post_prices(
@@ -77,23 +73,8 @@ async def post_prices(
         await sync_to_thread(service.snapshots.refresh)
         offer = find_offer(service.snapshots.seen_by(owner_of(author)), offer).id
         return await _negotiate(request, offer, more_prices(offer, posted), author, service)
-    await _publish(request, lambda catalog: with_prices(catalog, offer, posted), author, service)
+    await publish_at_once(request, lambda catalog: with_prices(catalog, offer, posted), author, service)
     return _created(request, service.catalog, find_offer(service.catalog, offer).id)
-
-
-async def _publish(
-    request: Request[Any, Any, Any],
-    change: Change,
-    author: ApiKey,
-    service: Service,
-) -> None:
-    """Store a changed catalog and take it at once, so that the next read shows it."""
-
-    def store() -> None:
-        publish(service.repository, change, author=_author(author), note=_act(request))
-        service.snapshots.refresh()
-
-    await sync_to_thread(store)
 
 
 async def _negotiate(
@@ -107,7 +88,7 @@ async def _negotiate(
     owner = owner_of(author)
 
     def store() -> tuple[Catalog, int]:
-        number = service.private.store(owner, id, change, author=_author(author), action=_act(request))
+        number = service.private.store(owner, id, change, author=author_text(author), action=act(request))
         service.snapshots.refresh()
         return service.snapshots.seen_by(owner), number
 
@@ -115,16 +96,5 @@ async def _negotiate(
     return _created(request, catalog, id, private_revision=number)
 
 
-def _author(key: ApiKey) -> str:
-    return f"key {key.id} ({key.label})"
-
-
-def _act(request: Request[Any, Any, Any]) -> str:
-    return f"{request.method} {request.scope['path']}"
-
-
 def _created(request: Request[Any, Any, Any], catalog: Catalog, id: str, **more: int) -> Response[bytes]:
-    made = {"id": id, "catalog_revision": catalog.revision, **more}
-    response = uncached(request, catalog, made, status=201)
-    response.headers["Location"] = f"/prices/{quote(id)}"
-    return response
+    return created(request, catalog, "/prices", id, {"id": id, "catalog_revision": catalog.revision, **more})

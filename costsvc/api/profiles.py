@@ -1,66 +1,38 @@
 """Traffic profiles of the catalog, and new ones."""
 
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Any
 
-from litestar import Request, Response, post, route
-from litestar.concurrency import sync_to_thread
+from litestar import Request, Response, post
 from litestar.di import NamedDependency
-from litestar.params import FromPath
 
 from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
-from costsvc.api.openapi import READ, body_of, documented, query_parameters
-from costsvc.api.rendering import answer, given_in_query, listed, uncached
+from costsvc.api.lists import entry_of, list_of
+from costsvc.api.openapi import body_of, documented
+from costsvc.api.rendering import given_in_query
 from costsvc.api.service import Service
+from costsvc.api.writes import WRITE_PROBLEMS, created, publish_at_once
 from costsvc.db.keys import ApiKey
-from costsvc.quoting.given import parse_filter, refuse_unknown
-from costsvc.quoting.listing.common import Day
+from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.listing.profiles import ProfileFilter, list_profiles, show_profile
 from costsvc.quoting.posting import parse_body
 from costsvc.quoting.profiles import PostedProfile, with_profile
-from costsvc.quoting.publishing import publish
+from costsvc.quoting.tables.listings import PROFILES
 
-_WRITE_PROBLEMS: Final = (401, 403, 422)
-
-
-@route(
+get_profiles = list_of(
     "/profiles",
-    http_method=READ,
-    sync_to_thread=False,
+    lambda catalog, wanted, _day: list_profiles(catalog, wanted),
+    wanted=ProfileFilter,
+    columns=PROFILES,
+    answers="Profiles",
     summary="Traffic profiles",
-    operation_class=documented("Profiles", parameters=query_parameters(ProfileFilter)),
 )
-def get_profiles(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
-    """The profiles that a quote may name."""
-    given = given_in_query(request)
-    wanted = parse_filter(ProfileFilter, given)
-    day, catalog = wanted.as_of or service.today(), service.catalog
-    return answer(
-        request,
-        catalog,
-        day=day,
-        given=given,
-        compute=lambda: listed(catalog, day, list_profiles(catalog, wanted)),
-    )
-
-
-@route(
-    "/profiles/{id:path}",
-    http_method=READ,
-    sync_to_thread=False,
+get_profile = entry_of(
+    "/profiles",
+    lambda catalog, id, _day: show_profile(catalog, id),
+    answers="Profile",
     summary="A traffic profile and its sources",
-    operation_class=documented("Profile", parameters=query_parameters(Day)),
 )
-def get_profile(
-    request: Request[Any, Any, Any], id: FromPath[str], service: NamedDependency[Service]
-) -> Response[bytes]:
-    """One profile, by id or alias."""
-    given = given_in_query(request)
-    day, catalog = parse_filter(Day, given).as_of or service.today(), service.catalog
-    return answer(
-        request, catalog, day=day, given=given, compute=lambda: show_profile(catalog, id.removeprefix("/"))
-    )
 
 
 @post(
@@ -68,7 +40,7 @@ def get_profile(
     summary="A new traffic profile (key of scope catalog-write)",
     dependencies={"author": needs("catalog-write")},
     operation_class=documented(
-        "Posted", body=body_of(PostedProfile), more_problems=_WRITE_PROBLEMS, success=201
+        "Posted", body=body_of(PostedProfile), more_problems=WRITE_PROBLEMS, success=201
     ),
 )
 async def post_profile(
@@ -78,20 +50,7 @@ async def post_profile(
     refuse_unknown(given_in_query(request), ())
     await json_object(request)
     posted = parse_body(PostedProfile, await request.body())
-
-    def store() -> None:
-        author_text = f"key {author.id} ({author.label})"
-        publish(
-            service.repository,
-            lambda catalog: with_profile(catalog, posted),
-            author=author_text,
-            note=f"{request.method} {request.scope['path']}",
-        )
-        service.snapshots.refresh()
-
-    await sync_to_thread(store)
+    await publish_at_once(request, lambda catalog: with_profile(catalog, posted), author, service)
     catalog = service.catalog
     made = {"id": posted.id, "catalog_revision": catalog.revision}
-    response = uncached(request, catalog, made, status=201)
-    response.headers["Location"] = f"/profiles/{quote(posted.id)}"
-    return response
+    return created(request, catalog, "/profiles", posted.id, made)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from costsvc.quoting.listing.api_prices import ApiPriceDetail, ApiPriceRow
+from costsvc.quoting.listing.fx_rates import FxRateDetail, FxRateRow
 from costsvc.quoting.listing.gpus import GpuDetail, GpuRow
 from costsvc.quoting.listing.models import ModelDetail, ModelRow
 from costsvc.quoting.listing.prices import PriceDetail, PriceRow
@@ -179,6 +180,8 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
     "Price": ("An offer with its history and sources.", _row(PriceDetail)),
     "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
     "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
+    "FxRates": ("Rates of currencies in force on the day.", _list_of(FxRateRow)),
+    "FxRate": ("Every rate of a currency, and its sources.", _row(FxRateDetail)),
     "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
     "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
     "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),

@@ -145,12 +145,15 @@ def _standing(
 
 
 def api_prices_on(prices: Iterable[ApiPrice], as_of: date) -> tuple[ApiPrice, ...]:
-    """The newest observation of each provider's model not after the day; undated ones are of no day."""
+    """The newest observation of each provider's model, in whichever spelling, not after the day.
+
+    Undated ones are of no day.
+    """
     newest: dict[tuple[str, str], tuple[date, ApiPrice]] = {}
     for price in prices:
         if price.observed is None or price.observed > as_of:
             continue
-        key = (price.provider, price.provider_model_id)
+        key = (price.provider, normalised(price.provider_model_id))
         if key not in newest or newest[key][0] < price.observed:
             newest[key] = (price.observed, price)
     return tuple(price for _, (_, price) in sorted(newest.items()))

@@ -169,6 +169,11 @@ class Catalog:
         return self._profiles.entries
 
     @property
+    def currencies(self) -> tuple[str, ...]:
+        """Codes of the currencies with rates, in order."""
+        return tuple(sorted(self._fx_rates))
+
+    @property
     def sources(self) -> Mapping[str, Source]:
         """Sources by id."""
         return self._sources.entries

@@ -16,7 +16,10 @@ def etag(client: Client, url: str) -> str:
     return str(client.get(url).headers["ETag"])
 
 
-@pytest.mark.parametrize("url", [QUOTE, "/models", "/gpus/h100", "/prices?gpu=h100", "/api-prices"])
+@pytest.mark.parametrize(
+    "url",
+    [QUOTE, "/models", "/gpus", "/gpus/h100", "/prices?gpu=h100&sort=region", "/api-prices", "/fx-rates.csv"],
+)
 def test_who_has_the_answer_gets_304_without_a_body(client: Client, url: str) -> None:
     tag = etag(client, url)
     assert tag.startswith('W/"')

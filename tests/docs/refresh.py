@@ -5,21 +5,25 @@ A part stands between `<!-- generated: name -->` and `<!-- end -->`.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from costsvc.db.snapshot import Catalog
+from costsvc.errors import NoPriceInForce
 from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.quoting.compare import CompareRequest
 from costsvc.quoting.curve import CurveRequest
 from costsvc.quoting.frontier import FrontierRequest
 from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.listing.api_prices import ApiPriceFilter
+from costsvc.quoting.listing.common import as_printed
+from costsvc.quoting.listing.fx_rates import FxRateFilter
 from costsvc.quoting.listing.gpus import GpuFilter
 from costsvc.quoting.listing.models import ModelFilter
+from costsvc.quoting.listing.parts import Ordered
 from costsvc.quoting.listing.prices import PriceFilter
 from costsvc.quoting.listing.profiles import ProfileFilter
 from costsvc.quoting.quote import make_quote
@@ -72,6 +76,7 @@ def parts(catalog: Catalog) -> Mapping[str, Callable[[], str]]:
         "comparisons": _comparisons,
         "settings": _settings,
         "imports": lambda: "\n".join(summary()),
+        "reference_prices": lambda: _reference_prices(catalog),
     }
 
 
@@ -185,9 +190,36 @@ def _filters() -> str:
         ("/prices", PriceFilter),
         ("/profiles", ProfileFilter),
         ("/api-prices", ApiPriceFilter),
+        ("/fx-rates", FxRateFilter),
     ):
-        described = [f"`{name}`: {field.description}" for name, field in model.model_fields.items()]
-        rows.append(f"| `GET {path}` | {'<br>'.join(described)} |")
+        rows.append(f"| `GET {path}` | {_described(model, without=Ordered.model_fields)} |")
+    return "\n".join([*rows, f"| each | {_described(Ordered)} |"])
+
+
+def _described(model: type[BaseModel], without: Collection[str] = ()) -> str:
+    fields = model.model_fields.items()
+    return "<br>".join(f"`{name}`: {field.description}" for name, field in fields if name not in without)
+
+
+def _reference_prices(catalog: Catalog) -> str:
+    """What an hour of every GPU costs, and what that rests on."""
+    rows = [
+        "| GPU | USD/h | votes of providers | offers that vote | others | lowest | highest | observed |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for gpu_id in sorted(catalog.gpus):
+        there = len(catalog.offers(gpu_id, "on-demand"))
+        try:
+            price = catalog.reference_price(gpu_id, DAY)
+        except NoPriceInForce:
+            rows.append(f"| `{gpu_id}` | – | 0 | 0 | {there} | – | – | – |")
+            continue
+        amounts = (price.lowest_usd_per_gpu_hour, price.highest_usd_per_gpu_hour)
+        rows.append(
+            f"| `{gpu_id}` | {as_printed(price.usd_per_gpu_hour)} | {price.providers} | {price.offers} "
+            f"| {there - price.offers} | {' | '.join(map(as_printed, amounts))} "
+            f"| {price.first_observed} to {price.last_observed} |"
+        )
     return "\n".join(rows)
 
 

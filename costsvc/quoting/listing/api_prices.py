@@ -9,15 +9,17 @@ from costsvc.db.entries import ApiPrice
 from costsvc.db.names import Index, normalised
 from costsvc.db.prices import api_prices_on
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.listing.common import Day, SourceRow, known, one_of, sources
+from costsvc.quoting.listing.common import SourceRow, known, mentions, one_of, sources
+from costsvc.quoting.listing.parts import Ordered, part
 from costsvc.quoting.request import Text
 
 
-class ApiPriceFilter(Day):
+class ApiPriceFilter(Ordered):
     """Which published token prices."""
 
     model: Text | None = Field(None, description="Only this model, by id or alias.")
     provider: Text | None = Field(None, description="Only this provider.")
+    q: Text | None = Field(None, description="Only prices whose id or model contains this.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +49,15 @@ class ApiPriceDetail:
 
 
 def list_api_prices(catalog: Catalog, wanted: ApiPriceFilter, today: date) -> list[ApiPriceRow]:
-    """The newest published token prices not after the day."""
+    """The newest published token prices not after the day, by id."""
     prices = catalog.content.api_prices
     model_id = None if wanted.model is None else catalog.model(wanted.model).id
     provider = one_of("provider", wanted.provider, (price.provider for price in prices), "/api-prices")
     matching = [
         price for price in prices if model_id in (None, price.model_id) and provider in (None, price.provider)
     ]
-    return [_api_price_row(price) for price in api_prices_on(matching, wanted.as_of or today)]
+    rows = sorted(map(_api_price_row, api_prices_on(matching, wanted.as_of or today)), key=lambda row: row.id)
+    return part((row for row in rows if mentions(wanted.q, (row.id, row.model or ""))), wanted, ApiPriceRow)
 
 
 def show_api_price(catalog: Catalog, id: str) -> ApiPriceDetail:

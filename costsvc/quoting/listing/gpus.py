@@ -9,11 +9,12 @@ from pydantic import Field
 from costsvc.db.entries import GpuEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import NoPriceInForce
-from costsvc.quoting.listing.common import Day, SourceRow, as_printed, facts, mentions, one_of
+from costsvc.quoting.listing.common import SourceRow, as_printed, facts, mentions, one_of
+from costsvc.quoting.listing.parts import Ordered, part
 from costsvc.quoting.request import Text
 
 
-class GpuFilter(Day):
+class GpuFilter(Ordered):
     """Which accelerators."""
 
     vendor: Text | None = Field(None, description="Only this vendor.")
@@ -52,13 +53,14 @@ class GpuDetail(GpuRow):
 
 
 def list_gpus(catalog: Catalog, wanted: GpuFilter, today: date) -> list[GpuRow]:
-    """Accelerators, in catalog order."""
+    """Accelerators, by id."""
     vendor = one_of("vendor", wanted.vendor, (entry.vendor for entry in catalog.gpus.values()), "/gpus")
-    return [
+    rows = (
         GpuRow(**_gpu_row(catalog, entry, wanted.as_of or today))
-        for entry in catalog.gpus.values()
+        for _, entry in sorted(catalog.gpus.items())
         if vendor in (None, entry.vendor) and mentions(wanted.q, (entry.id, entry.name, *entry.aliases))
-    ]
+    )
+    return part(rows, wanted, GpuRow)
 
 
 def show_gpu(catalog: Catalog, text: str, day: date) -> GpuDetail:

@@ -10,11 +10,12 @@ from pydantic import Field
 from costsvc.db.entries import ModelEntry
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.parameters import active_parameter_count, parameter_count
-from costsvc.quoting.listing.common import Day, SourceRow, facts, mentions, one_of
+from costsvc.quoting.listing.common import SourceRow, facts, mentions, one_of
+from costsvc.quoting.listing.parts import Ordered, part
 from costsvc.quoting.request import Text
 
 
-class ModelFilter(Day):
+class ModelFilter(Ordered):
     """Which models."""
 
     family: Text | None = Field(None, description="Only this family.")
@@ -52,14 +53,15 @@ class ModelDetail(ModelRow):
 
 
 def list_models(catalog: Catalog, wanted: ModelFilter) -> list[ModelRow]:
-    """Models, in catalog order."""
+    """Models, by id."""
     family = one_of("family", wanted.family, (entry.family for entry in catalog.models.values()), "/models")
-    return [
+    rows = (
         ModelRow(**_model_row(entry))
-        for entry in catalog.models.values()
+        for _, entry in sorted(catalog.models.items())
         if family in (None, entry.family)
         and mentions(wanted.q, (entry.id, entry.name, entry.hf_id or "", *entry.aliases))
-    ]
+    )
+    return part(rows, wanted, ModelRow)
 
 
 def show_model(catalog: Catalog, text: str) -> ModelDetail:

@@ -4,30 +4,25 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
-from typing import Final
 
 from pydantic import Field
 
 from costsvc.db.entries import Market, Offer
 from costsvc.db.prices import price_in_force
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.listing.common import Day, SourceRow, as_printed, known, one_of, sources
+from costsvc.quoting.listing.common import SourceRow, as_printed, known, mentions, one_of, sources
+from costsvc.quoting.listing.parts import Ordered, part
 from costsvc.quoting.request import Text
 
-MAX_LISTED: Final = 10_000
 
-
-class PriceFilter(Day):
+class PriceFilter(Ordered):
     """Which offers of GPU hours."""
 
     gpu: Text | None = Field(None, description="Only this accelerator, by id or alias.")
     market: Market | None = Field(None, description="Only this market.")
     provider: Text | None = Field(None, description="Only this provider.")
     region: Text | None = Field(None, description="Only this region.")
-    limit: int | None = Field(None, ge=1, le=MAX_LISTED, description="Most offers listed; absent: all.")
-    after: Text | None = Field(
-        None, description="Only offers whose id comes after this one, as the last one of a page."
-    )
+    q: Text | None = Field(None, description="Only offers whose id, instance type or basis contains this.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +78,25 @@ class PriceDetail:
 
 
 def list_prices(catalog: Catalog, wanted: PriceFilter, today: date) -> list[PriceRow]:
-    """Offers with a price in force on the day, in catalog order."""
+    """Offers with a price in force on the day, by id."""
     gpu_id = None if wanted.gpu is None else catalog.gpu(wanted.gpu).id
     provider = one_of("provider", wanted.provider, catalog.providers, "/prices")
     region = None if wanted.region is None else _region(catalog, wanted.region)
     offers = catalog.content.offers if gpu_id is None else catalog.offers(gpu_id)
-    begin = 0 if wanted.after is None else bisect_right(offers, wanted.after, key=lambda offer: offer.id)
+    begin = 0
+    if wanted.after is not None and wanted.sort is None:
+        # They may number a million, and a page late in the list must not make those before it.
+        begin = bisect_right(offers, wanted.after, key=lambda offer: offer.id)
     rows = (
         row
         for offer in islice(offers, begin, None)
         if wanted.market in (None, offer.market)
         and provider in (None, offer.provider)
         and region in (None, offer.region)
+        and mentions(wanted.q, (offer.id, offer.instance_type or "", offer.basis))
         and (row := _price_row(catalog, offer, wanted.as_of or today)) is not None
     )
-    return list(islice(rows, wanted.limit))
+    return part(rows, wanted, PriceRow)
 
 
 def _region(catalog: Catalog, text: str) -> str | None:

@@ -8,12 +8,13 @@ from pydantic import Field
 
 from costsvc.db.entries import ProfileEntry
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.listing.common import Day, SourceRow, facts, mentions
+from costsvc.quoting.listing.common import SourceRow, facts, mentions
+from costsvc.quoting.listing.parts import Ordered, part
 from costsvc.quoting.load import of_profile, read_profile
 from costsvc.quoting.request import Text
 
 
-class ProfileFilter(Day):
+class ProfileFilter(Ordered):
     """Which traffic profiles."""
 
     q: Text | None = Field(None, description="Only profiles whose id, name or alias contains this.")
@@ -46,12 +47,13 @@ class ProfileDetail(ProfileRow):
 
 
 def list_profiles(catalog: Catalog, wanted: ProfileFilter) -> list[ProfileRow]:
-    """Profiles, in catalog order."""
-    return [
+    """Profiles, by id."""
+    rows = (
         ProfileRow(**_row(entry))
-        for entry in catalog.profiles.values()
+        for _, entry in sorted(catalog.profiles.items())
         if mentions(wanted.q, (entry.id, entry.name, *entry.aliases))
-    ]
+    )
+    return part(rows, wanted, ProfileRow)
 
 
 def show_profile(catalog: Catalog, id: str) -> ProfileDetail:

@@ -51,6 +51,19 @@ API_PRICES: Final = (
     ),
     *texts("source_id"),
 )
+PROFILES: Final = (
+    *_HEAD,
+    *texts("id", "name", "description"),
+    *numbers("input_tokens", "output_tokens", "requests_per_session", "rps"),
+    *texts("aliases"),
+)
+FX_RATES: Final = (
+    *_HEAD,
+    *texts("id"),
+    *numbers("units_per_usd"),
+    Column("since", "day"),
+    *texts("source_id"),
+)
 
 
 def listing(name: str, columns: Sequence[Column], listed: Mapping[str, Any]) -> Table:

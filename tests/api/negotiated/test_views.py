@@ -68,7 +68,7 @@ POSTS: list[tuple[str, Any]] = [
 WITHOUT_PRICES = [f"/roofline?{QUOTE}"]
 # Answers without GPU prices, pages that say how the service is, and what test_offers.py is about.
 ELSEWHERE = re.compile(
-    r"/(api-prices|models|profiles|quotes|traces|validation|healthz|readyz|template)\b|/prices/{id}"
+    r"/(api-prices|fx-rates|models|profiles|quotes|traces|validation|healthz|readyz|template)\b|/prices/{id}"
 )
 # Of each kind of answer one, quick to make.
 SAMPLED = [
