@@ -8,7 +8,7 @@ from typing import Any
 from litestar import Litestar, Response, get
 
 from costsvc.app import create_app
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 from costsvc.cli.serve import prepare, run
 
 PATH = "/noop"

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
 from costsvc.ingest.files import catalog_root, read_catalog

@@ -9,8 +9,7 @@ from typing import Any, Final, cast
 import click
 import yaml
 
-from costsvc.cli.catalog_files import DIRECTORY
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import DIRECTORY, environment
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
 from costsvc.ingest.feeds.compared import Compared, Proposal, Sellers, compare

@@ -4,15 +4,8 @@ from pathlib import Path
 
 import click
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import DIRECTORY, environment
 from costsvc.ingest.files import catalog_root, read_catalog
-
-DIRECTORY = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of catalog files; absent: COSTSVC_CATALOG_DIR, else the shipped one.",
-)
 
 
 @click.command

@@ -9,8 +9,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from costsvc.cli.catalog_files import DIRECTORY
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import DIRECTORY, environment
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.parameters import parameter_count
 from costsvc.errors import InvalidRequest, UnknownParameter

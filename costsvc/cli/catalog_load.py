@@ -1,15 +1,22 @@
 """The catalog files into the database."""
 
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from costsvc.cli.catalog_files import DIRECTORY
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import DIRECTORY, environment
 from costsvc.cli.stored import repository
-from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.ingest.fingerprint import files_fingerprint
-from costsvc.quoting.publishing import publish_files
+from costsvc.ingest.root import catalog_root
+
+if TYPE_CHECKING:
+    from costsvc.db.repository import StoreResult
+
+# By name: what reads the files is half of what a command imports, and nothing needs it where they are known.
+_READ: Final = "costsvc.ingest.files:read_catalog"
+_PUBLISH: Final = "costsvc.quoting.publishing:publish_files"
 
 
 @click.command
@@ -23,8 +30,9 @@ def load(directory: Path | None, note: str) -> None:
     if store.files_fingerprint() == fingerprint:
         click.echo(f"Revision {store.newest_revision()}: 0 rows added, 0 changed, 0 retired.", err=True)
         return
-    stored = publish_files(
-        store, read_catalog(root), author="command line", note=note, fingerprint=fingerprint
+    read, publish = resolve_name(_READ), resolve_name(_PUBLISH)
+    stored: StoreResult = publish(
+        store, read(root), author="command line", note=note, fingerprint=fingerprint
     )
     click.echo(
         f"Revision {stored.revision}: {stored.added} rows added, {stored.changed} changed, "

@@ -3,20 +3,9 @@
 from pkgutil import resolve_name
 from typing import cast
 
-from pydantic import ValidationError
-
+from costsvc.cli.environment import environment
 from costsvc.db.snapshot import Catalog
 from costsvc.ingest.files import catalog_root, read_catalog
-from costsvc.quoting.request import invalid_request
-from costsvc.settings import Settings
-
-
-def environment() -> Settings:
-    """What the environment sets."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise invalid_request(error) from error
 
 
 def current_catalog() -> Catalog:

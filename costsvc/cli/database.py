@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from sqlalchemy import Engine
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 from costsvc.db.backup import back_up, restore
 from costsvc.db.engine import make_engine
 from costsvc.db.migrate import newest_schema, upgrade

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 from costsvc.db.engine import make_engine
 from costsvc.db.keys import SCOPES, KeyRepository, Scope
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 
 MOST_HEADER_BYTES: Final = 65_536
 _TOO_LARGE: Final = (

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import uvicorn
 
-from costsvc.cli.catalogs import environment
+from costsvc.cli.environment import environment
 from costsvc.cli.patience import PatientProtocol
 from costsvc.db.engine import make_engine
 from costsvc.db.migrate import upgrade

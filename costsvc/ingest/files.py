@@ -6,7 +6,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-import costsvc
 from costsvc.db import entries
 from costsvc.errors import InvalidCatalogFile
 from costsvc.ingest import checks
@@ -22,6 +21,9 @@ from costsvc.ingest.owned import JUDGED, OwnedFile
 from costsvc.ingest.prices import PriceFile
 from costsvc.ingest.profiles import ProfileFile
 from costsvc.ingest.providers import ProvidersFile
+from costsvc.ingest.root import catalog_root
+
+__all__ = ["Read", "catalog_root", "read_catalog", "read_providers"]
 
 File = TypeVar("File", bound=BaseModel)
 EntryFile = TypeVar("EntryFile", bound=Entry)
@@ -32,22 +34,6 @@ class Read(NamedTuple, Generic[File]):
 
     document: Document
     file: File
-
-
-def catalog_root(setting: Path | None) -> Path:
-    """The folder of the catalog: the one asked for, the checkout's, or the one shipped with the package.
-
-    Raises
-    ------
-    InvalidCatalogFile
-        The folder asked for does not exist, or there is none at all.
-    """
-    package = Path(costsvc.__file__).resolve().parent
-    candidates = [setting] if setting is not None else [package.parent / "catalog", package / "_catalog"]
-    for candidate in candidates:
-        if (candidate / "sources.yaml").is_file():
-            return candidate
-    raise InvalidCatalogFile(str(candidates[-1]), "holds no catalog: sources.yaml is missing")
 
 
 def read_catalog(root: Path) -> entries.CatalogContent:

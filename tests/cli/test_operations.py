@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -61,6 +62,21 @@ def test_a_bad_file_is_refused_by_file_line_and_field(tmp_path: Path) -> None:
 def test_the_files_become_a_revision_once(database: Path) -> None:
     assert "Revision 1: " in called("catalog", "load").stderr
     assert "Revision 1: 0 rows added, 0 changed, 0 retired" in called("catalog", "load").stderr
+
+
+def test_loading_everything_takes_seconds_and_again_next_to_nothing(database: Path) -> None:
+    """In time of the processor, start included, so that what else the machine does is not measured."""
+
+    def load_s() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", "from costsvc.cli import main; main()", "catalog", "load"], check=True
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert load_s() < 10
+    assert load_s() < 2
 
 
 def test_a_quote_names_the_revision_of_the_database_it_is_from(database: Path) -> None:
