@@ -25,6 +25,9 @@ def tower_parameters(name: str, whole: Fields, text_size: int) -> int | None:
     if section is None or name != "vision_config":
         return None
     joined = f"{whole.value('model_type')}/{section.value('model_type')}"
+    if joined in _JOINED:
+        tower, joint = _JOINED[joined]
+        return tower(section) + joint(section, whole, text_size)
     kinds = (joined, section.text("model_type"), whole.text("model_type"))
     formula = next((_FORMULAS[kind] for kind in kinds if kind in _FORMULAS), None)
     return formula(section, text_size) if formula else None
@@ -122,6 +125,48 @@ def _moonvit(vision: Fields, text_size: int) -> int | None:
     return tables + layers + 2 * size + _merger(size, size * prod(merge), text_size, 2 * size)
 
 
+def _clip(vision: Fields) -> int:
+    """With the class's own token, and norms before and after the layers."""
+    size, patch = vision.count("hidden_size"), vision.count("patch_size")
+    positions = (vision.count("image_size") // patch) ** 2 + 1
+    layer = _layer(size, vision.count("intermediate_size"), gated=False, bias=True, norms=4)
+    tables = _CHANNELS * patch**2 * size + size + positions * size
+    return tables + vision.count("num_hidden_layers") * layer + 4 * size
+
+
+def _pixtral(vision: Fields) -> int:
+    """Patches of any number, whose places are turned in and have no table."""
+    size, patch = vision.count("hidden_size"), vision.count("patch_size")
+    layer = _layer(size, vision.count("intermediate_size"), gated=True, bias=False, norms=2)
+    return _CHANNELS * patch**2 * size + size + vision.count("num_hidden_layers") * layer
+
+
+def _two_layers(vision: Fields, whole: Fields, text_size: int, *, bias: bool = True) -> int:
+    """Each patch through two layers into the text's width."""
+    _of_one_layer(whole)
+    biases = 2 * text_size if whole.flag("multimodal_projector_bias", default=bias) else 0
+    return (vision.count("hidden_size") + text_size) * text_size + biases
+
+
+def _merged_patches(vision: Fields, whole: Fields, text_size: int) -> int:
+    """Neighbouring patches normed and made one before the two layers."""
+    size, merge = vision.count("hidden_size"), whole.count("spatial_merge_size")
+    return size + merge**2 * size * size + _two_layers(vision, whole, text_size, bias=False)
+
+
+def _of_one_layer(whole: Fields) -> None:
+    layer = whole.value("vision_feature_layer")
+    if isinstance(layer, list) and len(layer) > 1:
+        whole.refuse(("vision_feature_layer",), "several layers; these together have no formula here")
+
+
+_Joint = Callable[[Fields, Fields, int], int]
+# Towers that several classes share, by class and tower, each with what joins it to the text.
+_JOINED: Final[Mapping[str, tuple[Callable[[Fields], int], _Joint]]] = {
+    "llava/clip_vision_model": (_clip, _two_layers),
+    "llava/pixtral": (_pixtral, _two_layers),
+    "mistral3/pixtral": (_pixtral, _merged_patches),
+}
 _FORMULAS: Final[Mapping[str | None, Callable[[Fields, int], int | None]]] = {
     "qwen3_vl": _qwen3,
     "qwen3_vl_moe": _qwen3,

@@ -7,12 +7,13 @@ packages that ship configurations or model classes, and one that ships the total
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from costsvc.engine.specs import ModelSpec
 from costsvc.errors import ConfigNotUnderstood
 from costsvc.ingest.entry import SourceFields
 from costsvc.ingest.hugging_face.given import GivenFacts, ImportedConfig
@@ -73,6 +74,11 @@ def imported_config(config: dict[str, Any], **given: Any) -> ImportedModel:
     )
 
 
+def shapes_of(one: Published) -> ModelSpec:
+    """All that the count follows from: what two models share that differ in their weights alone."""
+    return replace(imported(one).file.spec(), max_context_tokens=1, rope_scaling=None)
+
+
 def difference(one: Published) -> float | None:
     """The computed total over the published one, less one; None where the configuration is refused. [1]"""
     try:
@@ -101,6 +107,12 @@ def summary() -> Iterator[str]:
         yield f"| {word} | {counted[word]} |"
     yield f"| together | {len(found)} |"
     yield ""
+    known = {shapes_of(one) for one, share in found if share is not None}
+    exact = {shapes_of(one) for one, share in found if share == 0}
+    yield (
+        f"They are {len(known)} distinct architectures, which differ in a shape or a kind of layer; "
+        f"{len(exact)} of these count exactly."
+    )
     yield f"They have {len(types)} values of `model_type`; {len(exact_types)} of these have an exact one."
     yield ""
     yield "| not exact | computed over published, less one | why |"

@@ -9,6 +9,7 @@ from tests.ingest.hugging_face.published import (
     imported,
     imported_config,
     published_models,
+    shapes_of,
 )
 
 EXACT = [one for one in published_models() if one.why_not_exact is None]
@@ -26,6 +27,10 @@ def test_what_is_not_exact_is_known_not_to_be() -> None:
 
 def test_at_least_a_hundred_models_are_exact() -> None:
     assert len({one.model for one in EXACT}) >= 100
+
+
+def test_at_least_a_hundred_distinct_architectures_are_tried() -> None:
+    assert len({shapes_of(one) for one in published_models() if difference(one) is not None}) >= 100
 
 
 def test_no_model_stands_twice() -> None:
