@@ -1,14 +1,16 @@
 """What tokens cost at a seller: the rules of published tariffs, which genai-prices knows."""
 
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from costsvc.db.entries import ApiPrice
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
+
+_KEPT: Final = 2048
 
 
 def usd_of_tokens(price: ApiPrice, *, uncached: float, cached: float, output: float) -> float:
@@ -39,8 +41,8 @@ def _library() -> Any:
     return import_module("genai_prices.types")
 
 
-# One tariff per price of the catalog, which never changes.
-@cache
+# A price never changes; as many tariffs are kept as the catalog has prices of models that it knows.
+@lru_cache(maxsize=_KEPT)
 def _tariff(price: ApiPrice) -> "ModelPrice":
     tariff: ModelPrice = _library().ModelPrice(
         input_mtok=price.input_usd_per_mtok,
