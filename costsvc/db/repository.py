@@ -1,7 +1,8 @@
 """Catalogs into and out of the database, by revision. With `keys` and `audit`, the only SQL."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -30,6 +31,8 @@ Change: TypeAlias = Callable[[CatalogContent | None], CatalogContent]
 _HOUSEKEEPING = frozenset({"row_id", "added_revision", "retired_revision"})
 # Both databases bound the number of parameters of one statement; 32,766 is SQLite's.
 _CHUNK = 5000
+# An act of a person changes a few rows, and its record shows them; every revision keeps its rows, however many.
+_MOST_RECORDED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,15 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """What a table needs to hold new contents: rows to retire by number, rows to add."""
+    """What a table needs to hold new contents: rows to retire by number, rows to add; `gone` are the former's texts."""
 
     retired: list[int]
+    gone: list[str]
     added: list[Row]
     changed: int
+
+
+_Differences: TypeAlias = Mapping[type[Versioned], _Difference]
 
 
 class CatalogRepository:
@@ -185,13 +192,20 @@ class CatalogRepository:
         )
         if newest is not None and not (result.added or result.changed or result.retired):
             return StoreResult(newest, 0, 0, 0)
-        self._record(connection, result, rows, author=author, note=note)
+        self._record(connection, result, rows, differences, author=author, note=note)
         for table, difference in differences.items():
             _apply(connection, table, difference, result.revision)
         return result
 
     def _record(
-        self, connection: Connection, result: StoreResult, rows: Rows, *, author: str, note: str
+        self,
+        connection: Connection,
+        result: StoreResult,
+        rows: Rows,
+        differences: _Differences,
+        *,
+        author: str,
+        note: str,
     ) -> None:
         counts = {
             "rows_added": result.added,
@@ -209,10 +223,17 @@ class CatalogRepository:
                 **counts,
             )
         )
-        subject = f"revision {result.revision}"
+        before, after = _recorded(differences) if result.revision > 1 else (None, {})
         record(
             connection,
-            AuditEntry(at=at, actor=author, action="store catalog", subject=subject, after=counts),
+            AuditEntry(
+                at=at,
+                actor=author,
+                action="store catalog",
+                subject=f"revision {result.revision}",
+                before=before,
+                after={**counts, **after},
+            ),
         )
 
 
@@ -303,10 +324,29 @@ def _difference(connection: Connection, table: type[Versioned], rows: Sequence[R
         row = {name: stored[name] for name in stored if name != "row_id"}
         there.setdefault(fingerprint(row), []).append((stored["row_id"], identity(table, row)))
     added = [row for row in rows if not _taken(there, fingerprint(row))]
-    retired = [kept for same in there.values() for kept in same]
-    gone = Counter(name for _, name in retired)
+    retired = [(text, *kept) for text, same in there.items() for kept in same]
+    gone = Counter(name for _, _, name in retired)
     come = Counter(identity(table, row) for row in added)
-    return _Difference([number for number, _ in retired], added, (gone & come).total())
+    return _Difference(
+        [number for _, number, _ in retired], [text for text, _, _ in retired], added, (gone & come).total()
+    )
+
+
+def _recorded(differences: _Differences) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Rows as they were and as they are, by table, where they are few."""
+    if sum(len(one.gone) + len(one.added) for one in differences.values()) > _MOST_RECORDED:
+        return None, {}
+    before = {table.__tablename__: one.gone for table, one in differences.items() if one.gone}
+    after = {
+        table.__tablename__: list(map(fingerprint, one.added))
+        for table, one in differences.items()
+        if one.added
+    }
+    return _read(before) or None, _read(after)
+
+
+def _read(texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {name: [json.loads(text) for text in some] for name, some in texts.items()}
 
 
 def _taken(there: dict[str, list[tuple[int, tuple[str, ...]]]], text: str) -> bool:

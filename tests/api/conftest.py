@@ -1,5 +1,6 @@
 """A running service over the shipped catalog, on a day of its own."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -23,6 +24,7 @@ from costsvc.settings import Settings
 
 TODAY = date(2026, 11, 29)
 Client = TestClient[Litestar]
+MakeKey = Callable[[Path, Any], str]
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +82,7 @@ def key(loaded: Path) -> str:
 
 
 @pytest.fixture
-def make_key() -> Callable[[Path, Any], str]:
+def make_key() -> MakeKey:
     """Makes a key of a scope in a database."""
 
     def make(path: Path, scope: Any) -> str:
@@ -90,6 +92,27 @@ def make_key() -> Callable[[Path, Any], str]:
         return secret
 
     return make
+
+
+@pytest.fixture
+def database(small: Path, tmp_path: Path) -> Path:
+    """A copy of `small` of a test's own."""
+    path = tmp_path / "costsvc.db"
+    shutil.copy(small, path)
+    return path
+
+
+@pytest.fixture
+def writable(database: Path) -> Iterator[Client]:
+    """A service over `database`."""
+    with TestClient(create_app(settings_for(database), today=lambda: TODAY)) as client:
+        yield client
+
+
+@pytest.fixture
+def admin(database: Path, make_key: MakeKey) -> dict[str, str]:
+    """Headers of an admin of `database`."""
+    return {"X-API-Key": make_key(database, "admin")}
 
 
 def settings_for(path: Path) -> Settings:

@@ -36,27 +36,6 @@ POSTED: dict[str, Any] = {"config": CONFIG, "hf_id": "example-org/Example-8B"}
 QUOTE = "/quote?model=example-org/Example-8B&gpu=h100&ctx=8192"
 
 
-@pytest.fixture
-def database(small: Path, tmp_path: Path) -> Path:
-    """A database of this test's own."""
-    path = tmp_path / "costsvc.db"
-    shutil.copy(small, path)
-    return path
-
-
-@pytest.fixture
-def writable(database: Path) -> Iterator[Client]:
-    """A service over `database`."""
-    with TestClient(create_app(settings_for(database), today=lambda: TODAY)) as client:
-        yield client
-
-
-@pytest.fixture
-def admin(database: Path, make_key: Callable[[Path, Any], str]) -> dict[str, str]:
-    """Headers of an admin."""
-    return {"X-API-Key": make_key(database, "admin")}
-
-
 @pytest.fixture(scope="module")
 def unwritten(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Response]]:
     """Posts what writes nothing, as an admin; checks that nothing was written at the end."""

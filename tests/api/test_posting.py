@@ -1,7 +1,5 @@
 """Writes: an admin adds prices, the next quote knows them, and they survive a restart."""
 
-import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from costsvc.db.engine import make_engine
 from costsvc.db.entries import CatalogContent
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting.publishing import publish_files
-from tests.api.conftest import TODAY, Client, settings_for
+from tests.api.conftest import TODAY, Client, MakeKey, settings_for
 
 OFFER = {
     "provider": "Cheap Cloud",
@@ -26,28 +24,6 @@ OFFER = {
     "source": {"title": "Our contract", "kind": "vendor"},
 }
 QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192&provider=Cheap+Cloud"
-MakeKey = Callable[[Path, Any], str]
-
-
-@pytest.fixture
-def database(small: Path, tmp_path: Path) -> Path:
-    """A database of this test's own."""
-    path = tmp_path / "costsvc.db"
-    shutil.copy(small, path)
-    return path
-
-
-@pytest.fixture
-def writable(database: Path) -> Iterator[Client]:
-    """A service over `database`."""
-    with TestClient(create_app(settings_for(database), today=lambda: TODAY)) as client:
-        yield client
-
-
-@pytest.fixture
-def admin(database: Path, make_key: MakeKey) -> dict[str, str]:
-    """Headers of an admin."""
-    return {"X-API-Key": make_key(database, "admin")}
 
 
 def test_a_posted_offer_prices_the_next_quote(writable: Client, admin: dict[str, str]) -> None:
@@ -91,6 +67,10 @@ def test_a_write_is_on_record_with_its_author(
     engine.dispose()
     assert newest.actor.endswith("(tests)")
     assert newest.action == "store catalog"
+    assert newest.before is None
+    assert newest.after is not None
+    assert [price["usd_per_gpu_hour"] for price in newest.after["offer_price"]] == ["0.5"]
+    assert newest.after["rows_added"] == 4
 
 
 def test_a_key_may_come_as_bearer(writable: Client, admin: dict[str, str]) -> None:

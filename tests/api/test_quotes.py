@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -22,14 +21,6 @@ from costsvc.quoting.publishing import publish_files
 from tests.api.conftest import TODAY, Client, settings_for
 
 ASKED = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192}
-
-
-@pytest.fixture
-def database(small: Path, tmp_path: Path) -> Path:
-    """A copy of the small catalog that may be written to."""
-    path = tmp_path / "costsvc.db"
-    shutil.copy(small, path)
-    return path
 
 
 def served(path: Path, today: date = TODAY) -> Client:

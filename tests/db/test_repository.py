@@ -203,6 +203,26 @@ def test_a_revision_says_who_stored_what_and_when(engine: Engine) -> None:
     assert act.after == {"rows_added": revision.rows_added, "rows_changed": 0, "rows_retired": 0}
 
 
+def test_what_a_change_found_and_left_is_on_record_where_it_is_few_rows(engine: Engine) -> None:
+    repository = CatalogRepository(engine)
+    repository.store(CONTENT, author="ana", note="")
+    renamed = tuple(replace(one, notes="seen again") for one in CONTENT.models[:1])
+    repository.store(replace(CONTENT, models=(*renamed, *CONTENT.models[1:])), author="ben", note="")
+    act = audit_entries(engine)[0]
+    assert act.before is not None
+    assert act.after is not None
+    (was,), (became,) = act.before["model"], act.after["model"]
+    assert (was["id"], became["id"]) == (CONTENT.models[0].id, CONTENT.models[0].id)
+    assert (was["notes"], became["notes"]) == (CONTENT.models[0].notes, "seen again")
+    assert act.after["rows_changed"] == 1
+    many = tuple(model(f"one-of-many-{n}") for n in range(300))
+    repository.store(replace(CONTENT, models=(*CONTENT.models, *many)), author="ben", note="")
+    act = audit_entries(engine)[0]
+    assert act.before is None
+    assert act.after is not None
+    assert set(act.after) == {"rows_added", "rows_changed", "rows_retired"}
+
+
 def test_a_revision_that_does_not_exist_is_refused_with_the_known_range(
     repository: CatalogRepository,
 ) -> None:

@@ -1,8 +1,7 @@
 """Who is let in: keys, limits and room, and what each refusal says."""
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,19 +17,11 @@ from costsvc.db.engine import make_engine
 from costsvc.db.keyring import KeyRing
 from costsvc.db.keys import SCOPES, ApiKey, KeyRepository
 from costsvc.settings import Settings
-from tests.api.conftest import TODAY, Client
+from tests.api.conftest import TODAY, Client, MakeKey
 
 QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192"
 COMPARE = "/compare?model=llama-3-70b&gpu=h100&ctx=8192"
-MakeKey = Callable[[Path, Any], str]
 PATIENCE_S = 10
-
-
-@pytest.fixture
-def database(small: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "costsvc.db"
-    shutil.copy(small, path)
-    return path
 
 
 @contextmanager
