@@ -61,8 +61,13 @@ class Index(Generic[Entry]):
         """Entries by id, in catalog order."""
         return self._by_id
 
-    def find(self, text: str) -> Entry:
+    def find(self, text: str, otherwise: Callable[[], Mapping[str, Set[str]]] = dict) -> Entry:
         """The entry that an id or alias means.
+
+        Parameters
+        ----------
+        otherwise : callable
+            Ids by further spellings, normalised; asked for where `text` means nothing else.
 
         Raises
         ------
@@ -73,7 +78,7 @@ class Index(Generic[Entry]):
         """
         if (exact := self._by_id.get(text)) is not None:
             return exact
-        meant = self.meanings(text)
+        meant = self.meanings(text) or otherwise().get(normalised(text))
         if not meant:
             near = self._nearest(normalised(self._shortened(text)))
             raise NotInCatalog(self._what, text, near, listed_at=self._listed_at)

@@ -3,6 +3,7 @@
 No SQL and no session here: quotes are answered from this alone.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from copy import copy
@@ -30,7 +31,7 @@ from costsvc.db.entries import (
 )
 from costsvc.db.fx_rates import by_currency, rate_in_force
 from costsvc.db.judgements import Judgements
-from costsvc.db.names import Index
+from costsvc.db.names import Index, normalised
 from costsvc.db.prices import ReferencePrice, api_prices_on, price_in_force, reference_price
 from costsvc.engine.specs import WeightPlan
 from costsvc.errors import NoPriceInForce
@@ -39,6 +40,7 @@ Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 _KEPT_PRICES = 4096
+_VENDOR = re.compile(r"^\s*(?:nvidia|amd|intel|google|aws)[\s_-]+", re.IGNORECASE)
 
 
 class Catalog:
@@ -64,7 +66,12 @@ class Catalog:
             shortened=_without_organisation,
             listed_at="/models",
         )
-        self._gpus = Index("gpu", ((e.id, (*e.aliases, e.name), e) for e in content.gpus), listed_at="/gpus")
+        self._gpus = Index(
+            "gpu",
+            ((e.id, (*e.aliases, e.name), e) for e in content.gpus),
+            shortened=_without_vendor,
+            listed_at="/gpus",
+        )
         self._stacks = Index("stack", ((e.id, (*e.aliases, e.name), e) for e in content.stacks))
         self._dtypes = Index("dtype", ((e.spec.id, e.aliases, e) for e in content.dtypes))
         self._plans = Index("weights", ((e.id, e.aliases, e) for e in content.weight_plans))
@@ -77,6 +84,8 @@ class Catalog:
         api_prices = _grouped((price.model_id, price) for price in content.api_prices)
         self._api_prices_on = lru_cache(maxsize=_KEPT_PRICES)(partial(_api_prices_on, api_prices))
         self._fx_rates = by_currency(content.fx_rates)
+        # What sellers call models and instances; made when a name is first asked for that is none of ours.
+        self._sold_models: Mapping[str, Set[str]] | None = None
         self._index_offers()
 
     def _index_offers(self) -> None:
@@ -87,6 +96,7 @@ class Catalog:
             ((name, (), name) for name in sorted({offer.provider for offer in content.offers})),
             listed_at="/prices",
         )
+        self._instances: Mapping[str, Set[str]] | None = None
         self._offers = _grouped((offer.gpu_id, offer) for offer in content.offers)
         # Made when one is first asked for: quotes need none.
         self._offer_index: Index[Offer] | None = None
@@ -184,8 +194,8 @@ class Catalog:
         return tuple(self._providers.entries)
 
     def model(self, text: str) -> ModelEntry:
-        """A model by id, alias, name or Hugging Face id, with or without its organisation."""
-        return self._models.find(text)
+        """A model by id, alias, name or Hugging Face id, with or without its organisation, or as a seller calls it."""
+        return self._models.find(text, self._models_as_sold)
 
     def models_meant(self, text: str) -> Set[str]:
         """Ids of the models that a spelling may mean: for many spellings, most of which mean none."""
@@ -196,8 +206,22 @@ class Catalog:
         return self._gpus.meanings(text)
 
     def gpu(self, text: str) -> GpuEntry:
-        """An accelerator by id, alias or name."""
-        return self._gpus.find(text)
+        """An accelerator by id, alias or name, with or without its vendor, or by an instance that has it."""
+        return self._gpus.find(text, self._gpus_of_instances)
+
+    def _models_as_sold(self) -> Mapping[str, Set[str]]:
+        if self._sold_models is None:
+            self._sold_models = _ids_by_spelling(
+                (price.provider_model_id, price.model_id) for price in self.content.api_prices
+            )
+        return self._sold_models
+
+    def _gpus_of_instances(self) -> Mapping[str, Set[str]]:
+        if self._instances is None:
+            self._instances = _ids_by_spelling(
+                (offer.instance_type, offer.gpu_id) for offer in self.content.offers
+            )
+        return self._instances
 
     def stack(self, text: str) -> StackEntry:
         """A serving stack by id, alias or name."""
@@ -335,6 +359,19 @@ def _spellings(model: ModelEntry) -> tuple[str, ...]:
 
 def _without_organisation(hf_id: str) -> str:
     return hf_id.rpartition("/")[2]
+
+
+def _without_vendor(gpu: str) -> str:
+    return _VENDOR.sub("", gpu)
+
+
+def _ids_by_spelling(pairs: Iterable[tuple[str | None, str | None]]) -> Mapping[str, Set[str]]:
+    """Of pairs of a spelling and an id, either of which may be missing. Spellings may stand in a million offers."""
+    found: dict[str, set[str]] = {}
+    for text, id in dict.fromkeys(pairs):
+        if text is not None and id is not None:
+            found.setdefault(normalised(text), set()).add(id)
+    return found
 
 
 def _grouped(pairs: Iterable[tuple[Key, Item]]) -> Mapping[Key, tuple[Item, ...]]:

@@ -1,13 +1,18 @@
 """Spellings in the measured data: all that name something the catalog holds are understood."""
 
 import csv
+import gzip
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from costsvc.db.entries import CatalogContent
 from costsvc.db.snapshot import Catalog
-from costsvc.errors import NotInCatalog
+from costsvc.errors import Ambiguous, NotInCatalog
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -52,11 +57,6 @@ NOT_ONE_MODEL = {
 CARDS_NOT_HELD = {
     "jetson-agx-orin",
     "ascend-910b",
-    "rtx-3070",
-    "rtx-3080",
-    "rtx-3080-ti",
-    "rtx-4070-ti",
-    "rtx-4080",
     "intel-core-ultra-x7-368h-npu",
     "8x RTX PRO 5000 72GB",
     "M1 Ultra",
@@ -136,6 +136,11 @@ def test_every_card_that_the_catalog_holds_is_understood(catalog: Catalog) -> No
     assert len(words - CARDS_NOT_HELD - NOT_A_CARD_ALONE) >= 50
 
 
+def test_the_page_lists_what_was_measured_and_is_not_held() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(MODELS_NOT_HELD | CARDS_NOT_HELD) if name not in page] == []
+
+
 def test_every_quantisation_is_understood(catalog: Catalog) -> None:
     assert not_understood(catalog.weight_plan, spellings("weight_dtype", "precision")) == NOT_ONE_PLAN
 
@@ -144,3 +149,88 @@ def test_the_engines_of_most_rows_are_understood(catalog: Catalog) -> None:
     understood = {"vllm", "vLLM", "sglang", "SGLang", "trtllm", "TensorRT-LLM"}
     assert understood <= spellings("engine", "backend")
     assert not_understood(catalog.stack, understood) == set()
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    raw = (DATA / name).read_bytes()
+    text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def survey(name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((DATA / "catalog" / name).read_text(encoding="utf-8"))
+    return entries
+
+
+def meant_by(find: Callable[[str], Any], word: str) -> set[str]:
+    """Ids of what a spelling means: one, or those that its error names as candidates."""
+    try:
+        return {find(word).id}
+    except Ambiguous as several:
+        return set(several.candidates)
+
+
+def test_every_name_in_the_survey_of_models_and_cards_means_its_entry(catalog: Catalog) -> None:
+    for entry in survey("models.json"):
+        for word in filter(None, (entry["id"], entry["hf_id"])):
+            assert meant_by(catalog.model, word) == {entry["id"]}, word
+    for entry in survey("gpus.json"):
+        assert meant_by(catalog.gpu, entry["id"]) == meant_by(catalog.gpu, entry["name"]) == {entry["id"]}
+        for word in entry["aliases"] or ():
+            assert entry["id"] in meant_by(catalog.gpu, word), word
+
+
+# Where a seller's words name one card and the survey another, or leave open which: the words are followed.
+SOLD_AS_ANOTHER_CARD = {
+    "A100",
+    "A100 (40 GB)",
+    "A100 (80 GB)",
+    "A100 40GB",
+    "A100 80GB",
+    "H100 80GB",
+    "NVIDIA A100 40GB",
+    "NVIDIA A100 80GB",
+    "NVIDIA A100-SXM4-40GB",
+    "NVIDIA A100-SXM4-80GB",
+    "NVIDIA H100 NVL",
+    "NVIDIA H100 PCIe",
+    "NVIDIA H200 NVL",
+}
+# Not what is sold, but how it was counted.
+NO_NAME_OF_A_CARD = {"(aggregated)", "capex per GPU"}
+
+
+def test_every_card_and_instance_in_the_price_lists_is_understood(catalog: Catalog) -> None:
+    words: dict[str, set[str]] = {}
+    for row in rows_of("catalog/gpu_prices.csv"):
+        for column in ("gpu_name_in_source", "instance_type"):
+            if row["gpu_id"] and row[column] and row[column] not in NO_NAME_OF_A_CARD:
+                words.setdefault(row[column], set()).add(row["gpu_id"])
+    assert len(words) >= 650
+    means = {word: meant_by(catalog.gpu, word) for word in words}
+    assert {word for word, ids in words.items() if not ids <= means[word]} == SOLD_AS_ANOTHER_CARD
+
+
+def test_every_model_in_the_price_lists_is_understood_as_its_seller_calls_it(
+    catalog: Catalog, content: CatalogContent
+) -> None:
+    sold = {row["provider_model_id"] for row in rows_of("catalog/api_prices.csv") if row["model_id"]}
+    assert len(sold) >= 1300
+    ours = {price.provider_model_id: price.model_id for price in content.api_prices}
+    for word in sold:
+        (model_id,) = meant_by(catalog.model, word)
+        # A shorter name of ours outranks what a seller means by it.
+        assert model_id == ours[word] or catalog.models_meant(word) == {model_id}, word
+
+
+def test_the_cards_of_the_kernel_tables_and_of_the_reports_are_understood(catalog: Catalog) -> None:
+    for path in sorted((DATA / "measured").glob("*.csv.gz")):
+        for card in {row["gpu"] for row in rows_of(f"measured/{path.name}")}:
+            assert meant_by(catalog.gpu, card)
+    cases = json.loads((DATA / "reports" / "cases.json").read_text(encoding="utf-8"))
+    given = [case["input"] for case in cases if isinstance(case["input"], dict)]
+    for case in given:
+        if isinstance(gpu := case.get("gpu"), str):
+            assert meant_by(catalog.gpu, gpu)
+        if isinstance(model := case.get("model"), str) and model != "gpt-oss-20b all-layer rate":
+            assert meant_by(catalog.model, model)

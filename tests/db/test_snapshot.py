@@ -42,6 +42,42 @@ def test_gpus_stacks_dtypes_and_plans_are_found_by_alias() -> None:
     assert CATALOG.weight_plan("gpt_oss").id == "mxfp4-experts"
 
 
+def test_a_gpu_is_found_without_its_vendor() -> None:
+    named = replace(CONTENT, gpus=(*CONTENT.gpus, replace(gpu("card-9"), name="AMD Instinct Card 9")))
+    assert Catalog(named, 1).gpu("Instinct Card-9").id == "card-9"
+    assert CATALOG.gpu("NVIDIA H100").id == "h100-sxm"
+
+
+def test_a_gpu_is_found_by_an_instance_that_has_it_and_by_nothing_that_is_shared() -> None:
+    offers = [
+        replace(offer("A", [(DAY, "1")], gpu_id=gpu_id, suffix=str(n)), instance_type=instance)
+        for n, (gpu_id, instance) in enumerate(
+            [("h100-sxm", "big_8"), ("h100-sxm", "big_8"), ("h100-sxm", "any"), ("h100-nvl", "any")]
+        )
+    ]
+    catalog = catalog_of(*offers)
+    assert catalog.gpu("Big 8").id == "h100-sxm"
+    with pytest.raises(Ambiguous) as shared:
+        catalog.gpu("any")
+    assert shared.value.candidates == ("h100-nvl", "h100-sxm")
+    later = catalog.followed_by(with_offers(CONTENT, offers[2]), 8)
+    assert later.gpu("any").id == "h100-sxm"
+    with pytest.raises(NotInCatalog):
+        later.gpu("big_8")
+
+
+def test_a_model_is_found_as_a_seller_calls_it_where_that_means_no_other() -> None:
+    sold = [
+        ApiPrice(provider="A", provider_model_id=id, source_id="s", observed=DAY, model_id=model_id)
+        for id, model_id in (("llama-v3-70b", "llama-3-70b"), ("qwen3-8b", "llama-3-70b"), ("x", None))
+    ]
+    catalog = Catalog(replace(CONTENT, api_prices=tuple(sold)), 1)
+    assert catalog.model("Llama-v3-70B").id == "llama-3-70b"
+    assert catalog.model("qwen3-8b").id == "qwen3-8b"
+    with pytest.raises(NotInCatalog):
+        catalog.model("x")
+
+
 def test_an_id_outranks_the_alias_of_another_entry() -> None:
     content = replace(CONTENT, models=(model("qwen3-8b"), model("qwen3-8b-base", aliases=("Qwen3 8B",))))
     assert Catalog(content, 1).model("QWEN3-8B").id == "qwen3-8b"
