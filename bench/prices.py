@@ -33,6 +33,8 @@ CALLS: Final = 30
 _CHUNK: Final = 5000
 _TODAY: Final = date(2026, 11, 29)
 _SHORTEST: Final = 4096
+# Each page is asked for once: what was asked before is answered from memory.
+_PAGE: Final = 200
 _GPUS: Final = ("h100-sxm", "a100-sxm-80gb", "h200-sxm", "l4", "b200-sxm", "mi300x", "l40s", "rtx-4090")
 _SELLERS: Final = ("AWS", "GCP", "Azure", "OCI", "Lambda")
 _PATHS: Final[dict[str, Callable[[int], str]]] = {
@@ -40,8 +42,9 @@ _PATHS: Final[dict[str, Callable[[int], str]]] = {
     "quote_of_a_past_day_ms": lambda n: (
         f"/quote?model=llama-3-70b&gpu=h100&ctx={_SHORTEST + n}&as_of={_TODAY - timedelta(days=n)}"
     ),
-    "prices_ms": lambda n: f"/prices?gpu=h100&market=on-demand&limit=200&v={n}",
-    "prices_page_ms": lambda n: f"/prices?limit=100&v={n}",
+    "prices_ms": lambda n: f"/prices?gpu=h100&market=on-demand&limit={_PAGE + n}",
+    "prices_page_ms": lambda n: f"/prices?limit={_PAGE + n}",
+    "prices_sorted_ms": lambda n: f"/prices?gpu=h100&sort=usd_per_gpu_hour&limit={_PAGE + n}",
 }
 
 
