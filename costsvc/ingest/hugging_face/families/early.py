@@ -1,5 +1,6 @@
 """Decoders with layer norms, biases, learned positions or plain blocks: the forms before Llama, and some after."""
 
+from dataclasses import replace
 from typing import Final
 
 from costsvc.ingest.hugging_face.family import Blocks, Family, Heads, Switch
@@ -32,25 +33,19 @@ def _mpt_has_no_positions(fields: Fields, stated: int) -> int:
     return fields.count("expansion_ratio") * fields.count("d_model")
 
 
+_GPT2: Final = Family(
+    types=("gpt2",),
+    heads=Heads(bias="qkvo", kv_heads="all"),
+    blocks=_PLAIN,
+    norm_vectors=4,
+    final_norm_vectors=2,
+    position_offset=0,
+    tied=True,
+)
+
 FAMILIES: Final = (
-    Family(
-        types=("gpt2",),
-        heads=Heads(bias="qkvo", kv_heads="all"),
-        blocks=_PLAIN,
-        norm_vectors=4,
-        final_norm_vectors=2,
-        position_offset=0,
-        tied=True,
-    ),
-    Family(
-        types=("gpt_bigcode",),
-        heads=Heads(bias="qkvo", kv_heads="all", single_kv_head="multi_query"),
-        blocks=_PLAIN,
-        norm_vectors=4,
-        final_norm_vectors=2,
-        position_offset=0,
-        tied=True,
-    ),
+    _GPT2,
+    replace(_GPT2, types=("gpt_bigcode",), heads=replace(_GPT2.heads, single_kv_head="multi_query")),
     Family(
         types=("opt",),
         heads=Heads(kv_heads="all", bias=Switch(flag="enable_bias", on="qkvo", off="none", default=True)),

@@ -1,5 +1,6 @@
 """Decoders that mix attention with recurrent layers, or have these alone."""
 
+from dataclasses import replace
 from typing import Final
 
 from costsvc.ingest.hugging_face.families.dense import BIAS_BY_FLAG
@@ -7,15 +8,26 @@ from costsvc.ingest.hugging_face.family import Blocks, Family, Heads, Prediction
 from costsvc.ingest.hugging_face.fields import Fields
 from costsvc.ingest.hugging_face.order import recurrent_but_every
 
-_GATED_QWEN: Final = Heads(
-    bias=BIAS_BY_FLAG,
-    qk_norm="head",
-    output_gate=Switch(flag="attn_output_gate", on="full", off="none", default=True),
-    head_dim=256,
+_QWEN3_5: Final = Family(
+    types=("qwen3_5_text", "qwen3_5"),
+    order=("layer_types", "full_attention_interval", recurrent_but_every(4)),
+    recurrent="gated_delta",
+    heads=Heads(
+        bias=BIAS_BY_FLAG,
+        qk_norm="head",
+        output_gate=Switch(flag="attn_output_gate", on="full", off="none", default=True),
+        head_dim=256,
+    ),
+    mtp=Prediction(counted_by=("mtp_num_hidden_layers", "num_nextn_predict_layers")),
+    ignored=("mtp_use_dedicated_embeddings", "output_gate_type"),
 )
-_QWEN_ORDER: Final = ("layer_types", "full_attention_interval", recurrent_but_every(4))
-_QWEN_MTP: Final = Prediction(counted_by=("mtp_num_hidden_layers", "num_nextn_predict_layers"))
-_QWEN_IGNORED: Final = ("mtp_use_dedicated_embeddings", "output_gate_type")
+_QWEN3_5_MOE: Final = replace(
+    _QWEN3_5,
+    types=("qwen3_5_moe_text", "qwen3_5_moe"),
+    blocks=Blocks(
+        experts="always", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
+    ),
+)
 
 
 def _adjusted(fields: Fields, stated: int) -> int:
@@ -33,35 +45,13 @@ def _adjusted(fields: Fields, stated: int) -> int:
 
 
 FAMILIES: Final = (
-    Family(
+    _QWEN3_5,
+    _QWEN3_5_MOE,
+    replace(
+        _QWEN3_5_MOE,
         types=("qwen3_next",),
-        order=_QWEN_ORDER,
-        recurrent="gated_delta",
-        heads=Heads(bias=BIAS_BY_FLAG, qk_norm="head", output_gate="full", head_dim=256),
-        blocks=Blocks(
-            experts="step", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
-        ),
-        mtp=_QWEN_MTP,
-        ignored=_QWEN_IGNORED,
-    ),
-    Family(
-        types=("qwen3_5_text", "qwen3_5"),
-        order=_QWEN_ORDER,
-        recurrent="gated_delta",
-        heads=_GATED_QWEN,
-        mtp=_QWEN_MTP,
-        ignored=_QWEN_IGNORED,
-    ),
-    Family(
-        types=("qwen3_5_moe_text", "qwen3_5_moe"),
-        order=_QWEN_ORDER,
-        recurrent="gated_delta",
-        heads=_GATED_QWEN,
-        blocks=Blocks(
-            experts="always", shares=True, shared=("shared_expert_intermediate_size",), shared_gate=True
-        ),
-        mtp=_QWEN_MTP,
-        ignored=_QWEN_IGNORED,
+        heads=replace(_QWEN3_5.heads, output_gate="full"),
+        blocks=replace(_QWEN3_5_MOE.blocks, experts="step"),
     ),
     Family(
         types=("granitemoehybrid",),

@@ -1,8 +1,17 @@
 """Decoders with latent attention (MLA), and DeepSeek-V4's compressed kind."""
 
+from dataclasses import replace
 from typing import Final
 
 from costsvc.ingest.hugging_face.family import Blocks, Family, Prediction, Switch
+
+_DEEPSEEK_V3: Final = Family(
+    types=("deepseek_v3", "kimi_k2", "glm4_moe_lite"),
+    mixer="latent",
+    blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
+    mtp=Prediction(tables=2),
+)
+_DEEPSEEK_V32: Final = replace(_DEEPSEEK_V3, types=("deepseek_v32",), order=("layer_types",), indexed=True)
 
 FAMILIES: Final = (
     Family(types=("minicpm3",), mixer="latent", value_dim_from_hidden_size=True, tied=True),
@@ -12,34 +21,13 @@ FAMILIES: Final = (
         mixer=Switch(flag="use_mla", on="latent", off="heads", default=True),
         blocks=Blocks(experts="first_dense", shares=True),
     ),
-    Family(
-        types=("deepseek_v3", "kimi_k2"),
-        mixer="latent",
-        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
-        mtp=Prediction(tables=2),
-    ),
-    Family(
-        types=("deepseek_v32",),
-        order=("layer_types",),
-        mixer="latent",
-        indexed=True,
-        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
-        mtp=Prediction(tables=2),
-    ),
-    Family(
+    _DEEPSEEK_V3,
+    _DEEPSEEK_V32,
+    replace(
+        _DEEPSEEK_V32,
         types=("glm_moe_dsa",),
-        order=("layer_types",),
-        mixer="latent",
-        indexed=True,
-        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
         mtp=Prediction(),
         ignored=("index_share_for_mtp_iteration", "indexer_rope_interleave", "index_topk_pattern"),
-    ),
-    Family(
-        types=("glm4_moe_lite",),
-        mixer="latent",
-        blocks=Blocks(experts="first_dense", shares=True, router_bias=True),
-        mtp=Prediction(tables=2),
     ),
     Family(types=("mistral4",), mixer="latent", blocks=Blocks(experts="first_dense", shares=True)),
     Family(
