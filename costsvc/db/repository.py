@@ -126,8 +126,8 @@ class CatalogRepository:
     def load_after(self, known: CatalogContent, known_revision: int, revision: int) -> CatalogContent:
         """A later revision, read as its difference from one that is known.
 
-        Where nothing but offers, their prices and sources changed, the rest and every other offer are those of
-        `known`; else the whole is read.
+        Offers that did not change, with their prices, are those of `known`; so is the rest, where nothing but offers
+        and sources changed.
         """
         with reading(self._engine) as connection:
             changed = {
@@ -135,14 +135,19 @@ class CatalogRepository:
                 for table in _CATALOG_TABLES
                 if _has_changed(connection, table, known_revision, revision)
             }
-            if not changed <= _OF_OFFERS:
-                return _content_at(connection, revision)
             later = _with_changed_offers(connection, known, known_revision, revision)
-            if SourceRow not in changed:
+            beside = changed - _OF_OFFERS
+            if not beside:
                 return later
+            # What is not of offers is read again where any of it changed: prices may number a million, these do not.
+            reread = beside if beside == {SourceRow} else set(_CATALOG_TABLES) - _OF_OFFERS
             rows = _no_rows()
-            rows[SourceRow] = _rows_at(connection, SourceRow, revision)
-            return replace(later, sources=content_of(rows).sources)
+            for table in reread:
+                rows[table] = _rows_at(connection, table, revision)
+        rest = content_of(rows)
+        if reread == {SourceRow}:
+            return replace(later, sources=rest.sources)
+        return replace(rest, offers=later.offers)
 
     def store(self, content: CatalogContent, *, author: str, note: str) -> StoreResult:
         """Make a catalog the newest revision, in one transaction; nothing happens where it already is.
@@ -240,8 +245,8 @@ class CatalogRepository:
 _CATALOG_TABLES: tuple[type[Versioned], ...] = tuple(Versioned.__subclasses__())
 
 
-# The tables that a posted price touches.
-_OF_OFFERS: frozenset[type[Versioned]] = frozenset({SourceRow, ProviderRow, OfferRow, OfferPriceRow})
+# The tables that offers stand in.
+_OF_OFFERS: frozenset[type[Versioned]] = frozenset({ProviderRow, OfferRow, OfferPriceRow})
 
 
 def _newest(connection: Connection) -> int | None:

@@ -192,6 +192,15 @@ def test_what_did_not_change_is_shared(repository: CatalogRepository) -> None:
     assert catalog.reference_price("h100-sxm", DAY) != later.reference_price("h100-sxm", DAY)
 
 
+def test_offers_are_shared_where_a_model_is_new(repository: CatalogRepository) -> None:
+    store(repository, CONTENT)
+    known = repository.load()
+    store(repository, replace(CONTENT, models=(*CONTENT.models, model("new"))))
+    read = repository.load_after(known, 1, 2)
+    assert read == repository.load(2)
+    assert all(ours is theirs for ours, theirs in zip(read.offers, known.offers, strict=True))
+
+
 def test_a_revision_says_who_stored_what_and_when(engine: Engine) -> None:
     noon = datetime(2026, 11, 29, 12, tzinfo=UTC)
     CatalogRepository(engine, lambda: noon).store(CONTENT, author="ana", note="first load")
