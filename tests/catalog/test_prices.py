@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from costsvc.db.entries import CatalogContent, Offer
+from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
 
 DAY = date(2026, 11, 29)
@@ -122,3 +123,16 @@ def test_an_api_price_that_is_surely_wrong_keeps_its_figures_in_its_notes(conten
 def test_published_prices_of_a_model_are_found(catalog: Catalog) -> None:
     found = catalog.api_prices("llama-3.3-70b", DAY)
     assert len({price.provider for price in found}) > 10
+
+
+@pytest.mark.parametrize("seller", ["MiniMax", "Novita"])
+@pytest.mark.parametrize(("ctx", "usd"), [(400_000, "0.3"), (600_000, "0.6")])
+def test_long_prompts_cost_more_where_the_seller_says_so(
+    catalog: Catalog, seller: str, ctx: int, usd: str
+) -> None:
+    offers = [
+        price
+        for price in of_one_tier(catalog.api_prices("minimax-m3", DAY), ctx)
+        if price.provider == seller and (price.context_limit_tokens or ctx) >= ctx
+    ]
+    assert {price.input_usd_per_mtok for price in offers} == {Decimal(usd)}

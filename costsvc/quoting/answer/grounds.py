@@ -140,6 +140,7 @@ def _api_price(price: ApiPrice) -> Section:
         "input_usd_per_mtok": _money(price.input_usd_per_mtok),
         "cached_input_usd_per_mtok": _money(price.cached_input_usd_per_mtok),
         "output_usd_per_mtok": _money(price.output_usd_per_mtok),
+        "context_limit_tokens": price.context_limit_tokens,
         "observed": price.observed.isoformat() if price.observed else None,
         "source": price.source_id,
     }
