@@ -18,7 +18,7 @@ NODES: Final = 16
 RELATIVE_STEP: Final = 1e-3
 RESIDUAL_SHARE: Final = 2.5e-3
 """Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
-CELL_RESIDUAL_SHARE: Final = 1e-3
+CELL_RESIDUAL_SHARE: Final = 5e-4
 PARTS: Final = 8
 ROUNDS: Final = 2
 
@@ -32,27 +32,27 @@ class Ray:
 
     Parameters
     ----------
-    starts, ends, places : (cells,) array
+    start_shares, end_shares, place_shares : (cells,) array
         Shares of the request. [1]
-    slopes : (cells, kinds) array
+    token_gpu_s : (cells, kinds) array
         What one more token of a kind costs. [accelerator-second/token]
-    growths : (cells,) array
+    growth_gpu_s : (cells,) array
         How much the cost rises across a cell that was cut; NaN where none was needed. [accelerator-second]
     """
 
-    starts: Array
-    ends: Array
-    places: Array
-    slopes: Array
-    growths: Array
+    start_shares: Array
+    end_shares: Array
+    place_shares: Array
+    token_gpu_s: Array
+    growth_gpu_s: Array
 
     def prices(self, tokens: Array) -> Array:
         """Mean slopes; those of a cut cell are scaled to its growth. (kinds,) [accelerator-second/token]"""
-        widths = self.ends - self.starts
-        attributed = widths * (self.slopes @ tokens)
-        is_scaled = (attributed > 0) & (self.growths > 0)
-        scales = np.where(is_scaled, self.growths, 1.0) / np.where(is_scaled, attributed, 1.0)
-        return np.asarray((widths * scales) @ self.slopes)
+        widths = self.end_shares - self.start_shares
+        attributed = widths * (self.token_gpu_s @ tokens)
+        is_scaled = (attributed > 0) & (self.growth_gpu_s > 0)
+        scales = np.where(is_scaled, self.growth_gpu_s, 1.0) / np.where(is_scaled, attributed, 1.0)
+        return np.asarray((widths * scales) @ self.token_gpu_s)
 
 
 def first_points(tokens: Array) -> Array:
@@ -88,11 +88,11 @@ def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
     """Cut cells whose slopes miss their growth; `costs` are those at the edges of all."""
     low, high = costs[:-1], costs[1:]
     for _ in range(ROUNDS):
-        attributed = (ray.ends - ray.starts) * (ray.slopes @ tokens)
+        attributed = (ray.end_shares - ray.start_shares) * (ray.token_gpu_s @ tokens)
         missed = np.abs(attributed - (high - low)) > CELL_RESIDUAL_SHARE * costs[-1]
         if not missed.any():
             break
-        starts, ends = ray.starts[missed, None], ray.ends[missed, None]
+        starts, ends = ray.start_shares[missed, None], ray.end_shares[missed, None]
         shares = np.arange(PARTS + 1) / PARTS
         edges = starts * (1.0 - shares) + ends * shares
         places = ((edges[:, 1:] + edges[:, :-1]) / 2).ravel()
@@ -115,11 +115,11 @@ def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
 
 def _joined(ray: Ray, kept: Array, parts: Ray) -> Ray:
     return Ray(
-        np.concatenate([ray.starts[kept], parts.starts]),
-        np.concatenate([ray.ends[kept], parts.ends]),
-        np.concatenate([ray.places[kept], parts.places]),
-        np.concatenate([ray.slopes[kept], parts.slopes]),
-        np.concatenate([ray.growths[kept], parts.growths]),
+        np.concatenate([ray.start_shares[kept], parts.start_shares]),
+        np.concatenate([ray.end_shares[kept], parts.end_shares]),
+        np.concatenate([ray.place_shares[kept], parts.place_shares]),
+        np.concatenate([ray.token_gpu_s[kept], parts.token_gpu_s]),
+        np.concatenate([ray.growth_gpu_s[kept], parts.growth_gpu_s]),
     )
 
 

@@ -30,7 +30,7 @@ class Cell:
 
 def cells_of(ray: Ray) -> list[Cell]:
     """The cells of a ray from its start to its end."""
-    columns = ray.starts, ray.ends, ray.places, ~np.isnan(ray.growths)
+    columns = ray.start_shares, ray.end_shares, ray.place_shares, ~np.isnan(ray.growth_gpu_s)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Cell(*row) for row in sorted(rows)]
 
