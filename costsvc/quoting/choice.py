@@ -1,6 +1,6 @@
 """The cheapest feasible deployment, or the reason why there is none and what would help."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,15 +116,23 @@ def _order(state: SteadyState) -> tuple[list[int], int]:
     return order, int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
 
 
-def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
-    """Halve the token budget of a step until some layout meets the objectives, as an operator would."""
+def smaller_steps(every: Replica) -> Iterator[Replica]:
+    """The layouts with the token budget of a step halved again and again, as an operator would."""
     tokens = every.calibration.step_token_budget_tokens
     while True:
         tokens /= 2
-        smaller = replace(every, calibration=replace(every.calibration, step_token_budget_tokens=tokens))
+        yield replace(every, calibration=replace(every.calibration, step_token_budget_tokens=tokens))
+        if tokens / 2 < SMALLEST_STEP_TOKENS:
+            return
+
+
+def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
+    """The largest of these budgets at which some layout meets the objectives; else the smallest."""
+    for smaller in smaller_steps(every):
         state = solve(smaller, lengths, scenario.objectives, scenario.utilization_share)
-        if tokens / 2 < SMALLEST_STEP_TOKENS or not np.isnan(state.sequences).all():
-            return smaller, state
+        if not np.isnan(state.sequences).all():
+            break
+    return smaller, state
 
 
 def _step_warning(every: Replica) -> str:

@@ -6,7 +6,7 @@ from datetime import date
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Infeasible
 from costsvc.quoting.answer import grounds, prefix
-from costsvc.quoting.answer.plain import Plain, Section, number
+from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.bill import bill_of
 from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate, priced_gpus, ranked
 from costsvc.quoting.launch import levers
@@ -142,7 +142,8 @@ def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
     usual = catalog.judgements.value("default_output_tokens")
     output = int(usual if running is None else running.scenario.traffic.output_tokens)
     context = today_context_tokens(catalog, request, running)
-    now, not_now = _try(catalog, request.today(gpu, context, request.today_output or output), today)
+    before = request.today(gpu, context, request.today_output or output, _hit_share(running))
+    now, not_now = _try(catalog, before, today)
     return Checked(
         feature=feature,
         asked=asked,
@@ -153,6 +154,14 @@ def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
         tried=tried,
         steps=levers.stacked(catalog, feature, asked, tried, today),
     )
+
+
+def _hit_share(running: Evaluated | None) -> float:
+    """Share of the prompt found again, where it follows from the traffic; a rate that was asked for stands. [1]"""
+    if running is None or running.scenario.sharing is None:
+        return 0.0
+    lengths = running.choice.lengths
+    return number_exact(lengths.cached) / number_exact(lengths.prompt)
 
 
 def _try(catalog: Catalog, request: QuoteRequest, today: date) -> tuple[Evaluated | None, Infeasible | None]:

@@ -1,6 +1,7 @@
 """Contexts at which something gives way, each exact to one token."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from costsvc.engine.serving import BOUNDS
 from costsvc.engine.thresholds import first_tokens
 from costsvc.engine.units import TOKENS_PER_MTOK
 from costsvc.quoting.answer.plain import Section, number
+from costsvc.quoting.choice import smaller_steps
 from costsvc.quoting.contexts import Array, Contexts, of_all, of_chosen
 from costsvc.quoting.evaluate import Evaluated
 from costsvc.quoting.launch.offers import offers_for, usd_of_offer
@@ -35,7 +37,7 @@ def cliffs_of(catalog: Catalog, running: Evaluated, shortest: int) -> list[Secti
     found = [
         *_wider_replicas(all_layouts, low, window),
         *_halvings(fixed, low, window),
-        *_objective(fixed, low, window),
+        *_objective(running, fixed, low, window),
         *_offers(catalog, running, low, window),
         *_scaling(running, low),
         _window(running, window),
@@ -97,7 +99,7 @@ def _halvings(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
         }
 
 
-def _objective(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
+def _objective(running: Evaluated, contexts: Contexts, low: int, window: int) -> Iterator[Section]:
     """Where the chosen layout keeps its objectives not even with one sequence, or holds none."""
 
     def fails(tokens: Array) -> NDArray[np.bool_]:
@@ -106,8 +108,28 @@ def _objective(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
     ctx = first_tokens(fails, low, window)
     if ctx is None:
         return
+    if _holds(contexts, ctx):
+        smaller = _with_smaller_steps(running, contexts)
+
+        def fails_in_any_step(tokens: Array) -> NDArray[np.bool_]:
+            return np.asarray(np.isnan([one.at(tokens).sequences[0] for one in smaller]).all(axis=0))
+
+        at_once = not smaller or fails_in_any_step(np.asarray([float(ctx)]))[0]
+        last = ctx if at_once else first_tokens(fails_in_any_step, ctx, window)
+        if last != ctx:
+            tokens = contexts.replica.calibration.step_token_budget_tokens
+            yield {
+                "ctx": ctx,
+                "kind": "steps_must_shrink",
+                "what": f"the chosen layout keeps its latency objective only with steps of fewer than {tokens:,.0f} "
+                "tokens (max_num_batched_tokens), which makes prompts dearer",
+                "step_tokens_before": number(tokens),
+            }
+        if last is None:
+            return
+        ctx = last
     one = np.asarray(sequence_bytes(contexts.replica, float(ctx)))[0, 0]
-    holds = not np.isnan(contexts.at(np.asarray([float(ctx)])).limits["memory"][0, 0])
+    holds = _holds(contexts, ctx)
     yield {
         "ctx": ctx,
         "kind": "objective_breaks" if holds else "memory_ends",
@@ -115,6 +137,19 @@ def _objective(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
         if holds
         else f"one request's cache of {one / 1e9:.1f} GB per GPU no longer fits the chosen layout",
     }
+
+
+def _holds(contexts: Contexts, ctx: int) -> bool:
+    """Whether memory holds one sequence."""
+    return not np.isnan(contexts.at(np.asarray([float(ctx)])).limits["memory"][0, 0])
+
+
+def _with_smaller_steps(running: Evaluated, contexts: Contexts) -> list[Contexts]:
+    """The layout under each smaller token budget of a step that a quote would try."""
+    now = contexts.replica.calibration.step_token_budget_tokens
+    usual = contexts.replica.under(running.scenario.resolved.calibration)
+    every = (replace(contexts, replica=replica) for replica in smaller_steps(usual))
+    return [one for one in every if one.replica.calibration.step_token_budget_tokens < now]
 
 
 def _offers(catalog: Catalog, running: Evaluated, low: int, window: int) -> Iterator[Section]:

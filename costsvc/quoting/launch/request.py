@@ -53,8 +53,17 @@ class LaunchRequest(QuoteRequest):
         """The quote of the feature on one GPU, saturated: rates come later."""
         return validated({**self._given(), "gpu": gpu})
 
-    def today(self, gpu: str, today_context_tokens: int, output_tokens: int) -> QuoteRequest:
-        """The quote of what runs today, with the feature's objectives, prices and stack."""
+    def today(
+        self, gpu: str, today_context_tokens: int, output_tokens: int, hit_share: float
+    ) -> QuoteRequest:
+        """The quote of what runs today, with the feature's objectives, prices and stack.
+
+        Parameters
+        ----------
+        hit_share : float
+            Share of the prompt that the feature finds in its prefix cache, where that follows from its
+            traffic: today's requests are shorter, but begin as much alike. [1]
+        """
         dropped = ("profile", "prefix_tokens", "prefix_share", "turns", "think_s", "retention_s")
         tiers = ("dram_gb_per_gpu", "nvme_gb_per_gpu", "object_gb_per_gpu")
         layout = ("gpus", "tp", "pp", "ep", "dp")
@@ -65,8 +74,10 @@ class LaunchRequest(QuoteRequest):
         given |= {name: value for name, value in own.items() if value is not None}
         # An output longer than the whole of a short context leaves the usual quarter.
         fits = output_tokens < today_context_tokens
-        output: dict[str, int | None] = {"output": output_tokens if fits else None}
-        return validated({**given, **output, "gpu": self.today_gpu or gpu, "ctx": today_context_tokens})
+        traffic: dict[str, float | None] = {"output": output_tokens if fits else None}
+        if hit_share:
+            traffic["hit_rate"] = hit_share
+        return validated({**given, **traffic, "gpu": self.today_gpu or gpu, "ctx": today_context_tokens})
 
     def _given(self) -> dict[str, object]:
         names = self.model_fields_set & set(QuoteRequest.model_fields)

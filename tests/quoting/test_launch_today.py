@@ -1,0 +1,52 @@
+"""What runs today is compared on equal terms: it finds the same share of its prompts again as the feature."""
+
+from typing import Any
+
+import pytest
+
+from costsvc.db.snapshot import Catalog
+from costsvc.quoting.given import parse_filter
+from costsvc.quoting.launch.request import LaunchRequest
+from costsvc.quoting.launch_check import check_launch
+from costsvc.quoting.quote import make_quote
+from costsvc.quoting.request import parse_request
+from tests.docs.refresh import DAY
+
+BASE = {"model": "llama-3.1-70b", "gpu": "h100"}
+TRAFFIC = {
+    "a profile": {"profile": "rag"},
+    "an agent's profile": {"profile": "agent-tools"},
+    "turns": {"ctx": 32_768, "prefix_tokens": 4000, "turns": 4, "dram_gb_per_gpu": 200.0},
+}
+
+
+def checked(catalog: Catalog, **asked: Any) -> Any:
+    return check_launch(catalog, parse_filter(LaunchRequest, {**BASE, "users": 300, **asked}), DAY)
+
+
+def hit_share(side: Any) -> float:
+    return float(side["cached_input_tokens"] / side["input_tokens"])
+
+
+@pytest.mark.parametrize("traffic", TRAFFIC)
+def test_today_finds_as_much_of_its_prompts_again(catalog: Catalog, traffic: str) -> None:
+    answer = checked(catalog, **TRAFFIC[traffic])
+    now, feature = answer["now"], answer["with_feature"]
+    assert hit_share(feature) > 0.1
+    assert hit_share(now) == pytest.approx(hit_share(feature), rel=1e-6)
+    asked = {**BASE, "ctx": now["ctx"], "output": round(now["output_tokens"]), "hit_rate": hit_share(now)}
+    quote = make_quote(catalog, parse_request(asked), DAY)
+    assert float(now["request_usd"]) == pytest.approx(float(quote["cost"]["request_usd"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["rag", "chat"])
+def test_a_profile_beside_requests_of_its_own_mean_costs_as_much(catalog: Catalog, profile: str) -> None:
+    multiples = checked(catalog, profile=profile)["multiples"]
+    assert multiples["request_usd"] == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("asked", [{"ctx": 32_768}, {"ctx": 32_768, "hit_rate": 0.4}])
+def test_a_rate_that_was_asked_for_holds_on_both_sides(catalog: Catalog, asked: dict[str, Any]) -> None:
+    answer = checked(catalog, **asked)
+    for side in (answer["now"], answer["with_feature"]):
+        assert hit_share(side) == pytest.approx(asked.get("hit_rate", 0.0))
