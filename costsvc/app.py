@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, date, datetime
+from functools import partial
 from pkgutil import resolve_name
 from types import ModuleType
 
@@ -60,7 +61,7 @@ from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.engine.formulas import make_ready
 from costsvc.ingest.files import catalog_root
-from costsvc.quoting.validation_file import read_validation
+from costsvc.quoting.validation_file import read_points, read_validation
 from costsvc.settings import Settings
 from costsvc.web import pages
 
@@ -99,6 +100,7 @@ ROUTES = (
     fx_rates.get_fx_rates,
     fx_rates.get_fx_rate,
     validation.get_validation,
+    validation.get_points,
     health.get_health,
     health.get_readiness,
     metrics.get_metrics,
@@ -144,13 +146,15 @@ def create_app(
     keys = KeyRing(KeyRepository(engine))
     policy = Policy(settings.rate_burst, settings.rate_per_s) if settings.rate_per_s else None
     shared = _shared(settings, policy)
+    root = catalog_root(settings.catalog_dir)
     service = Service(
         SnapshotStore(repository, private=PrivateBook(private), poll_s=settings.poll_s),
         repository,
         QuoteRepository(engine),
         private,
         today,
-        read_validation(catalog_root(settings.catalog_dir)),
+        read_validation(root),
+        partial(read_points, root),
         HeavyWork(running=settings.heavy_running, waiting=settings.heavy_waiting),
         Metrics(problems=KINDS, shares_limits=shared is not None),
         shared,

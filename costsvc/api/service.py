@@ -1,6 +1,6 @@
 """What handlers work with, in one piece: Litestar starts a task for each dependency of several."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -29,6 +29,7 @@ class Service:
     private: PrivateRepository
     today: Callable[[], date]
     validation: Mapping[str, Any] | None
+    points: Callable[[], Sequence[Any]]
     heavy: HeavyWork
     metrics: Metrics
     shared: SharedBuckets | None

@@ -23,7 +23,8 @@ from costsvc.quoting.kernel_tables import kernel_priors
 from costsvc.quoting.knobs import names
 from costsvc.quoting.measured import Measurement, read_measurements
 from costsvc.quoting.report import write_report
-from costsvc.quoting.validation import HELD_OUT, held_out_rows, point_files, validation_of
+from costsvc.quoting.validation import held_out_rows, point_files, validation_of
+from costsvc.quoting.validation_file import HELD_OUT
 
 FITTED, BANDS = "calibration/fitted.yaml", "calibration/bands.yaml"
 SHOWN_CHANGES = 40

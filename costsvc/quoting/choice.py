@@ -128,11 +128,12 @@ def smaller_steps(every: Replica) -> Iterator[Replica]:
 
 def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
     """The largest of these budgets at which some layout meets the objectives; else the smallest."""
-    for smaller in smaller_steps(every):
+    *larger, smallest = smaller_steps(every)
+    for smaller in larger:
         state = solve(smaller, lengths, scenario.objectives, scenario.utilization_share)
         if not np.isnan(state.sequences).all():
-            break
-    return smaller, state
+            return smaller, state
+    return smallest, solve(smallest, lengths, scenario.objectives, scenario.utilization_share)
 
 
 def _step_warning(every: Replica) -> str:

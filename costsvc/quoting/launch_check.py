@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import date
+from math import isfinite
+from typing import cast
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Infeasible
@@ -174,11 +176,23 @@ def _try(catalog: Catalog, request: QuoteRequest, today: date) -> tuple[Evaluate
 def _nothing(checked: Checked, verdict: Verdict) -> Section:
     """No card and no lever runs the feature."""
     reason = checked.refused.message if checked.refused else "nothing in the catalog runs it"
+    refused = checked.refused
     return {
         "verdict": {"fits": verdict.value, "sentence": f"It does not fit: {reason}"},
+        "refused": None if refused is None else _for_programs(refused),
         "levers": levers.lever_sections(None, checked.tried, 1.0),
         "warnings": [],
     }
+
+
+def _for_programs(refused: Infeasible) -> Section:
+    """The parameter to change, and what the error carries; what has no number is left out, as in a problem."""
+    known = {
+        name: value
+        for name, value in refused.details.items()
+        if not isinstance(value, float) or isfinite(value)
+    }
+    return {"field": refused.field, **cast("Section", known)}
 
 
 def _assumptions(catalog: Catalog) -> list[Plain]:

@@ -15,7 +15,6 @@ from costsvc.quoting.measured import LeftOut, Measurement, read_measurements
 from costsvc.quoting.prefix_pairs import PAIRS, pair_errors, read_pairs
 
 CORE, SUPERSET = "throughput_core.csv", "throughput_all.csv"
-HELD_OUT = "fit/held_out.csv"
 DIGITS = 4
 LEFT_OUT_SHOWN = 20
 

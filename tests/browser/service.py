@@ -18,9 +18,9 @@ AT_REST: Final = "() => document.body.getAttribute('aria-busy') === 'false'"
 
 
 @contextmanager
-def serving(database: Path) -> Iterator[str]:
-    """The address of a service whose day is `TODAY`."""
-    settings = settings_for(database)
+def serving(database: Path, **changes: object) -> Iterator[str]:
+    """The address of a service whose day is `TODAY`, with other settings where they are given."""
+    settings = settings_for(database).model_copy(update=changes)
     prepare(settings)
     app = create_app(settings, today=lambda: TODAY)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))

@@ -44,7 +44,7 @@ def test_a_profile_is_checked_and_what_its_prefixes_save_is_said(visit: Enter) -
     window.answered()
     assert "300 users" in window.text("#verdict")
     assert "found again" in window.text("#prefixes")
-    assert "rope scaling begins" in window.text("#curve")
+    assert "rope scaling begins" in window.text("#charts .legend")
     assert window.violations() == []
     assert window.complaints == []
     window.page.click("#to-quote")

@@ -15,7 +15,8 @@ from costsvc.quoting.calibrate import Errors, predicted_errors
 from costsvc.quoting.capacity import capacity_point
 from costsvc.quoting.measured import read_measurements
 from costsvc.quoting.scenario import architecture_of
-from costsvc.quoting.validation import HELD_OUT, read_held_out
+from costsvc.quoting.validation import read_held_out
+from costsvc.quoting.validation_file import HELD_OUT
 
 ROOT = catalog_root(None)
 CORE = ROOT / "measured" / "throughput_core.csv"

@@ -20,9 +20,9 @@ from costsvc.quoting.request import parse_request
 from tests.docs.pages import ROOT
 from tests.docs.refresh import DAY
 
-LONG = {"model": "llama-3.1-70b", "gpu": "h100", "ctx": 32_768}
-TURNS = {**LONG, "ctx": 16_384, "prefix_tokens": 4000, "turns": 4, "dram_gb_per_gpu": 400.0}
-CASES = {
+LONG: dict[str, Any] = {"model": "llama-3.1-70b", "gpu": "h100", "ctx": 32_768}
+TURNS: dict[str, Any] = {**LONG, "ctx": 16_384, "prefix_tokens": 4000, "turns": 4, "dram_gb_per_gpu": 400.0}
+CASES: dict[str, dict[str, Any]] = {
     "long": LONG,
     "turns": TURNS,
     "turns without tiers": {name: value for name, value in TURNS.items() if name != "dram_gb_per_gpu"},

@@ -13,7 +13,7 @@ from costsvc.quoting.request import parse_request
 from tests.docs.refresh import DAY
 
 BASE = {"model": "llama-3.1-70b", "gpu": "h100"}
-TRAFFIC = {
+TRAFFIC: dict[str, dict[str, Any]] = {
     "a profile": {"profile": "rag"},
     "an agent's profile": {"profile": "agent-tools"},
     "turns": {"ctx": 32_768, "prefix_tokens": 4000, "turns": 4, "dram_gb_per_gpu": 200.0},
@@ -35,7 +35,7 @@ def test_today_finds_as_much_of_its_prompts_again(catalog: Catalog, traffic: str
     assert hit_share(feature) > 0.1
     assert hit_share(now) == pytest.approx(hit_share(feature), rel=1e-6)
     asked = {**BASE, "ctx": now["ctx"], "output": round(now["output_tokens"]), "hit_rate": hit_share(now)}
-    quote = make_quote(catalog, parse_request(asked), DAY)
+    quote: Any = make_quote(catalog, parse_request(asked), DAY)
     assert float(now["request_usd"]) == pytest.approx(float(quote["cost"]["request_usd"]), rel=1e-6)
 
 
