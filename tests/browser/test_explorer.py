@@ -1,7 +1,6 @@
 """The explorer in a real browser: prices, links, errors, downloads, reach."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,24 +180,32 @@ def test_the_trace_of_each_number_is_one_click_away(visit: Enter) -> None:
     assert window.violations() == []
 
 
-def test_a_price_follows_its_slider_at_once(visit: Enter) -> None:
+IN_THE_PAGE = """async ctx => {
+    const field = document.querySelector('[name=ctx]'), price = () => document.querySelector('#price-output').innerText;
+    const before = price(), started = performance.now();
+    const changed = new Promise(done => {
+        const watcher = new MutationObserver(() => {
+            if (price() !== before) { watcher.disconnect(); done(performance.now() - started); }
+        });
+        watcher.observe(document.querySelector('#prices'), { childList: true, subtree: true });
+    });
+    field.value = ctx;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    return await changed;
+}"""
+
+
+def test_a_price_follows_its_field_within_a_tenth_of_a_second(visit: Enter) -> None:
     window = visit()
     window.open(f"/{QUOTE}")
-    times_s = []
-    for ctx in (4000, 3900, 3800, 3700, 3600):
-        before = window.text("#price-output")
-        started = time.perf_counter()
-        window.page.evaluate(
-            "ctx => { const f = document.querySelector('[name=ctx]'); f.value = ctx;"
-            " f.dispatchEvent(new Event('input', {bubbles: true})) }",
-            ctx,
-        )
-        changed = "said => document.querySelector('#price-output').innerText !== said"
-        window.page.wait_for_function(changed, arg=before)
-        times_s.append(time.perf_counter() - started)
+    times_ms = []
+    # Others may be at work on a build server: what counts is what the page and the service take where they are let.
+    for ctx in range(4000, 3000, -50):
+        times_ms.append(window.page.evaluate(IN_THE_PAGE, ctx))
+        if times_ms[-1] < 100:
+            break
         window.settle()
-    # Around 0.1 s on an idle machine; a build server is rarely idle.
-    assert min(times_s) < 1.0
+    assert min(times_ms) < 100, times_ms
 
 
 def test_all_that_a_page_loads_is_small(visit: Enter) -> None:

@@ -77,7 +77,7 @@ function heads({ now, with_feature: then, multiples, traffic }) {
   const rows = [
     ["USD per month", dollars(then.usd_per_month), against(dollars(now.usd_per_month), "usd_per_month")],
     ["GPUs", number(then.gpus), against(number(now.gpus), "gpus")],
-    ["Requests at once in a replica", number(then.concurrency), against(number(now.concurrency), "concurrency")],
+    ["Requests at once per replica", number(then.concurrency), against(number(now.concurrency), "concurrency")],
     ["At peak, USD per month", dollars(then.at_peak.usd_per_month), `${number(then.at_peak.gpus)} GPUs at ${number(traffic.peak_rps)} requests/s`],
   ];
   fill("#heads", ...rows.map(([name, value, small]) => make("div", {}, make("dt", {}, name), make("dd", {}, value, make("small", {}, small)))));
