@@ -233,6 +233,7 @@ ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
             }
         ),
     ),
+    "HeldOutPoints": ("Held-out points, measured and predicted.", _object({"items": _OBJECTS})),
     "Alive": ("The process answers.", _object({"alive": {"const": True}})),
     "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
 }

@@ -37,7 +37,7 @@ def get_validation(request: Request[Any, Any, Any], service: NamedDependency[Ser
     http_method=READ,
     sync_to_thread=True,
     summary="Held-out points",
-    operation_class=documented("Validation"),
+    operation_class=documented("HeldOutPoints"),
 )
 def get_points(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Every point that was predicted by a fit which had not seen its configuration, beside what was measured."""

@@ -43,8 +43,10 @@ export function combobox(input, items) {
   function open(query) {
     const words = plain(query).split(" ").filter(Boolean);
     const found = searched.filter((item) => words.every((word) => item.text.includes(word)));
-    // What begins with the words comes first, the shortest before longer ones.
-    const rank = (item) => (plain(item.id).startsWith(words.join(" ")) || plain(item.name).startsWith(words.join(" ")) ? 0 : 1e3) + item.id.length;
+    // What begins with the words comes first, then what has words that begin so, the shortest before longer ones.
+    const said = words.join(" ");
+    const rank = (item) => item.id.length + ([item.id, item.name].some((name) => plain(name).startsWith(said)) ? 0
+      : words.every((word) => ` ${plain(`${item.id} ${item.name}`)}`.includes(` ${word}`)) ? 1e3 : 2e3);
     if (words.length) found.sort((a, b) => rank(a) - rank(b));
     list.replaceChildren(...found.slice(0, MOST_SHOWN).map((item, place) =>
       make("li", { role: "option", id: `${list.id}-${place}`, "data-id": item.id, "aria-selected": "false" }, make("span", {}, item.name), make("span", {}, item.note ?? item.id))));
