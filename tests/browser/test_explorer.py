@@ -151,6 +151,10 @@ def test_every_chart_downloads_as_picture_and_data(visit: Enter, chart: str, tmp
     lines = (tmp_path / f"{chart}.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) > 2
     assert len({line.count(",") for line in lines[:2]}) == 1
+    drawn = (tmp_path / f"{chart}.svg").read_text(encoding="utf-8")
+    for word in window.page.locator(f"figure:has(#{chart}) .legend li").all_inner_texts():
+        assert word.split("\n")[-1] in drawn, "a picture that leaves the page has its legend"
+    assert "prices of 2026-11-29" in drawn
     assert window.complaints == []
 
 

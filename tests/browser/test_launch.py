@@ -30,9 +30,18 @@ def test_the_report_says_what_the_service_says(visit: Enter, address: str, size:
     assert window.elsewhere == []
 
 
-def test_the_report_prints_on_one_page(visit: Enter) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [
+        FEATURE,
+        "?model=llama-3.1-70b&gpu=h100-sxm&ctx=65536&users=5000&kv=fp8",
+        "?model=llama-3.1-70b&gpu=h100-sxm&profile=agent-tools&users=300",
+        "?model=deepseek-v3&gpu=any&ctx=131072&users=5000&today_ctx=2048",
+    ],
+)
+def test_the_report_prints_on_one_page(visit: Enter, asked: str) -> None:
     window = visit()
-    window.open(f"/launch{FEATURE}")
+    window.open(f"/launch{asked}")
     window.answered()
     pages = re.findall(rb"/Type\s*/Page\b(?!s)", window.page.pdf(format="A4"))
     assert len(pages) == 1
