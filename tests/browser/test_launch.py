@@ -88,7 +88,10 @@ def test_the_catalog_is_searched_and_an_entry_shows_its_sources_and_history(visi
     assert window.violations() == []
     window.open("/catalog?gpu=h100-sxm")
     assert window.page.locator("#history svg path, #history svg circle").count() > 2
+    assert window.page.locator("#offers svg circle").count() > 20
     assert "memory_gib" in window.text("#entry")
+    window.page.get_by_role("link", name="memory_gib: the source of memory_bytes").click()
+    assert "memory_gib" in window.page.evaluate("document.querySelector(':target').innerText")
     assert window.violations() == []
     window.open("/catalog?model=llama-3.1-70b")
     assert "max_context_tokens" in window.text("#entry")
@@ -103,6 +106,8 @@ def test_the_accuracy_page_says_what_the_service_says(visit: Enter, address: str
         figures = json.load(response)
     assert f"{figures['points']:,} points" in window.text("#bands")
     assert window.page.locator("#held-out tbody tr").count() == len(figures["held_out"])
+    for drawn in ("predicted", "ratios"):
+        assert window.page.locator(f"#{drawn} svg[role=img]").count() == 1
     for kind in figures["held_out_regimes"]:
         assert window.page.locator(f"#by-{kind} svg[role=img]").count() == 1
     assert window.violations() == []

@@ -119,8 +119,11 @@ def test_everything_that_does_something_has_a_role_and_a_name(visit: Enter, path
 def test_every_chart_is_one_picture_with_a_name_and_its_numbers_in_a_table(
     visit: Enter, size: str, path: str
 ) -> None:
-    window = visit(size)
+    window = visit(size, dark=size == "phone")
     window.open(path)
+    assert window.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert window.violations() == []
+    assert window.complaints == []
     window.page.evaluate("document.querySelectorAll('figure details').forEach(one => { one.open = true })")
     nodes = tree(window)
     pictures = [node["name"] for node in nodes if node["role"] in ("image", "img") and node["name"]]
