@@ -110,7 +110,7 @@ function sides({ now, with_feature: then, multiples }) {
 function saving(row) {
   if (row.refused || row.saves_share == null) return "–";
   if (row.saves_share < 0) return `costs ${share(-row.saves_share)} more`;
-  return make("span", {}, make("meter", { min: 0, max: 1, value: row.saves_share, "aria-hidden": "true", class: "noprint" }), ` ${share(row.saves_share)}`);
+  return make("span", {}, make("meter", { min: 0, max: 1, value: row.saves_share, "aria-hidden": "true", class: "noprint" }), make("span", { class: "amount" }, share(row.saves_share)));
 }
 
 function levers(rows) {
