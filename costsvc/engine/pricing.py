@@ -11,7 +11,7 @@ import numpy as np
 from costsvc.engine.formulas import Array
 from costsvc.engine.loop import prompt_batch, run_loop, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
-from costsvc.engine.ray import Ray, along_ray, first_points
+from costsvc.engine.ray import Ray, along_ray, enough, first_points
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState, solve, state_at
 from costsvc.engine.specs import Objectives
@@ -119,8 +119,9 @@ def step_prices(
     cached_share = _cached_prefill_share(replica, lengths, state)
     bills = np.asarray([prefill_gpu_s * (1 - cached_share), prefill_gpu_s * cached_share, decode_gpu_s])
     per_token = _cached_token_gpu_s(replica, lengths, state, prefill_gpu_s)
-    prices = bills / np.where(tokens > 0, tokens, 1.0)
-    if not tokens[1]:
+    counted = enough(tokens)
+    prices = bills / np.where(counted, tokens, 1.0)
+    if not counted[1]:
         prices[1] = per_token
     return _conserving(prices, tokens, cost_gpu_s)
 

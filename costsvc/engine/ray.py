@@ -16,6 +16,8 @@ from costsvc.engine.formulas import Array
 
 NODES: Final = 16
 RELATIVE_STEP: Final = 1e-3
+FEWEST_SHARE: Final = 1e-9
+"""Of a request's tokens: a difference over fewer drowns in rounding, so fewer are priced as the first one would be."""
 RESIDUAL_SHARE: Final = 2.5e-3
 """Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
 CELL_RESIDUAL_SHARE: Final = 5e-4
@@ -123,22 +125,27 @@ def _joined(ray: Ray, kept: Array, parts: Ray) -> Ray:
     )
 
 
+def enough(tokens: Array) -> Array:
+    """Kinds of which there are so many tokens that the cost can be told from that of fewer."""
+    return np.asarray(tokens > FEWEST_SHARE * tokens.sum())
+
+
 def moved_tokens(tokens: Array) -> Array:
-    """How far each kind is moved at the end of the ray for a difference; one without tokens by a share of all."""
-    return np.asarray(RELATIVE_STEP * np.where(tokens > 0, tokens, tokens.sum()))
+    """How far each kind is moved at the end of the ray for a difference; one with hardly any by a share of all."""
+    return np.asarray(RELATIVE_STEP * np.where(enough(tokens), tokens, tokens.sum()))
 
 
 def _around(places: Array, tokens: Array) -> Array:
-    """Each kind a little more, then a little less where there are any, place by place. (points, kinds)"""
+    """Each kind a little more, then a little less where there are enough, place by place. (points, kinds)"""
     moved = np.diag(moved_tokens(tokens))
-    sides = np.concatenate([tokens + moved, tokens - moved * (tokens > 0)])
+    sides = np.concatenate([tokens + moved, tokens - moved * enough(tokens)])
     return np.asarray((places[:, None, None] * sides).reshape(-1, len(tokens)))
 
 
 def _slopes(costs: Array, places: Array, tokens: Array) -> Array:
     """Differences of the costs of `_around`. (places, kinds)"""
     sides = costs.reshape(len(places), 2, len(tokens))
-    width = moved_tokens(tokens) * np.where(tokens > 0, 2.0, 1.0)
+    width = moved_tokens(tokens) * np.where(enough(tokens), 2.0, 1.0)
     return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * width))
 
 

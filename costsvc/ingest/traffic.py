@@ -13,14 +13,19 @@ from costsvc.engine.moments import LengthMoments, quantile_moments, sample_momen
 
 MAX_CONTEXT_TOKENS: Final = 100_000_000
 HOURS: Final = 24
+_SHORTEST_PAUSE_S: Final = 1e-6
 _LONGEST_PAUSE_S: Final = 30 * 86_400
+# One request in thirty years.
+_LEAST_RPS: Final = 1e-9
+_LEAST_PART: Final = 1e-9
 _ROUNDING: Final = 1e-6
 _MOST_BINS: Final = 10_000
 
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Spread: TypeAlias = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
-Pause: TypeAlias = Annotated[float, Field(gt=0, le=_LONGEST_PAUSE_S, allow_inf_nan=False)]
+Pause: TypeAlias = Annotated[float, Field(ge=_SHORTEST_PAUSE_S, le=_LONGEST_PAUSE_S, allow_inf_nan=False)]
+Rate: TypeAlias = Annotated[float, Field(ge=_LEAST_RPS, le=1e9, allow_inf_nan=False)]
 Number: TypeAlias = Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
 
 
@@ -126,9 +131,7 @@ class TrafficProfile(BaseModel):
     think_s: Pause = Field(60.0, description="Mean pause between an answer and the next turn. [s]")
     documents: DocumentReuse | None = Field(None, description="Documents that prompts contain.")
     agent: AgentLoop | None = Field(None, description="Requests of an agent within a turn.")
-    rps: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = Field(
-        None, description="Mean rate of requests over a day; absent: saturated. [1/s]"
-    )
+    rps: Rate | None = Field(None, description="Mean rate of requests over a day; absent: saturated. [1/s]")
     hourly_shape: list[Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]] | None = Field(
         None,
         min_length=HOURS,
@@ -244,6 +247,11 @@ class TrafficProfile(BaseModel):
             )
         if self.hourly_shape is not None and not sum(self.hourly_shape):
             raise ValueError("hourly_shape is zero all day; give the rate of each hour in any unit")
+        busiest = max(self.hourly_shape or [0.0])
+        if any(0 < part < busiest * _LEAST_PART for part in self.hourly_shape or []):
+            raise ValueError(
+                f"hourly_shape has an hour of less than {_LEAST_PART:g} of the busiest; give 0 where nothing comes"
+            )
         lengths = self.moments()
         prompt, output = lengths.input_tokens, lengths.output_tokens
         longest = max([self.system_prompt_tokens, *(one.tokens for one in self.system_prompts)])

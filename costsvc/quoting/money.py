@@ -1,9 +1,11 @@
 """Money and plain numbers as a reader gets them: decimal text, never exponents, never three decimals."""
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 LEAST_DECIMALS = 6
 SIGNIFICANT_DIGITS = 9
+# The largest number has 309 digits before the point.
+_EXACT = Context(prec=400)
 
 
 def money(amount: float | Decimal) -> str:
@@ -28,5 +30,5 @@ def money(amount: float | Decimal) -> str:
     decimals = LEAST_DECIMALS
     if exact:
         decimals = max(LEAST_DECIMALS, SIGNIFICANT_DIGITS - 1 - exact.adjusted())
-    rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_EVEN)
+    rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_EVEN, context=_EXACT)
     return format(rounded, "f")

@@ -22,7 +22,7 @@ from pydantic import (
 
 from costsvc.db.entries import Market
 from costsvc.errors import InvalidRequest, UnknownParameter
-from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Share, Tokens, TrafficProfile
+from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Pause, Rate, Share, Tokens, TrafficProfile
 
 __all__ = [
     "MAX_CONTEXT_TOKENS",
@@ -103,13 +103,7 @@ class QuoteRequest(BaseModel):
     turns: float | None = Field(
         None, ge=1, le=10_000, allow_inf_nan=False, description="Requests in a conversation; absent: 1."
     )
-    think_s: float | None = Field(
-        None,
-        gt=0,
-        le=30 * 86_400,
-        allow_inf_nan=False,
-        description="Pause between turns; absent: an assumption. [s]",
-    )
+    think_s: Pause | None = Field(None, description="Pause between turns; absent: an assumption. [s]")
     hit_rate: float | None = Field(
         None,
         ge=0,
@@ -129,13 +123,7 @@ class QuoteRequest(BaseModel):
     )
     nvme_gb_per_gpu: CacheSize = Field(0.0, description="Local drives that keep prefixes, per GPU. [GB]")
     object_gb_per_gpu: CacheSize = Field(0.0, description="Remote store that keeps prefixes, per GPU. [GB]")
-    rps: float | None = Field(
-        None,
-        gt=0,
-        le=1e9,
-        allow_inf_nan=False,
-        description="Offered requests per second; absent: saturated. [1/s]",
-    )
+    rps: Rate | None = Field(None, description="Offered requests per second; absent: saturated. [1/s]")
     ttft_ms: float | None = Field(
         None, gt=0, le=1e9, allow_inf_nan=False, description="Objective for the time to first token. [ms]"
     )
@@ -148,7 +136,7 @@ class QuoteRequest(BaseModel):
     )
     price_usd_per_gpu_hour: Decimal | None = Field(
         None,
-        gt=0,
+        ge=Decimal("1e-10"),
         le=Decimal(1_000_000),
         allow_inf_nan=False,
         description="Your own GPU price, in place of the catalog's. [USD/h]",
@@ -158,7 +146,7 @@ class QuoteRequest(BaseModel):
     region: Text | None = Field(None, description="Region of the offers.")
     utilization: float | None = Field(
         None,
-        gt=0,
+        ge=1e-6,
         le=1,
         allow_inf_nan=False,
         description="Share of the saturated rate that is sold (headroom where rps is given). [1]",
@@ -171,7 +159,7 @@ class QuoteRequest(BaseModel):
     )
     fx_rate: Decimal | None = Field(
         None,
-        gt=0,
+        ge=Decimal("1e-9"),
         le=Decimal(1_000_000_000),
         allow_inf_nan=False,
         description="Units of currency per USD; absent: the catalog's reference rate on the day.",

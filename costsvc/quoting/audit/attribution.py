@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from costsvc.engine.ray import RELATIVE_STEP, Ray
+from costsvc.engine.ray import FEWEST_SHARE, RELATIVE_STEP, Ray
 from costsvc.quoting.audit.points import Point
 
 AXES: Final = ("uncached", "cached", "output")
@@ -35,15 +35,24 @@ def cells_of(ray: Ray) -> list[Cell]:
     return [Cell(*row) for row in sorted(rows)]
 
 
+def enough_text(axis: int) -> str:
+    """Whether an axis has enough tokens for a difference, as a condition."""
+    return f"{TOKENS[axis]}>{FEWEST_SHARE!r}*({'+'.join(TOKENS)})"
+
+
+def enough(tokens: Tokens, axis: int) -> bool:
+    """The same as a truth."""
+    return tokens[axis] > FEWEST_SHARE * sum(tokens)
+
+
 def moved_text(axis: int) -> str:
-    """How far an axis is moved at the end of the ray; an axis without tokens by a share of all. [token]"""
-    name, every = TOKENS[axis], "+".join(TOKENS)
-    return f"{RELATIVE_STEP!r}*IF({name}>0,{name},{every})"
+    """How far an axis is moved at the end of the ray; one with hardly any tokens by a share of all. [token]"""
+    return f"{RELATIVE_STEP!r}*IF({enough_text(axis)},{TOKENS[axis]},{'+'.join(TOKENS)})"
 
 
 def moved(tokens: Tokens, axis: int) -> float:
     """The same as a number. [token]"""
-    return RELATIVE_STEP * (tokens[axis] if tokens[axis] > 0 else sum(tokens))
+    return RELATIVE_STEP * (tokens[axis] if enough(tokens, axis) else sum(tokens))
 
 
 def label_of(place: float, axis: int, up: bool) -> str:
@@ -66,11 +75,11 @@ def ray_points(cells: Sequence[Cell], tokens: Tokens, context_tokens: float) -> 
 
 
 def _beside(places: Iterable[float], tokens: Tokens, context_tokens: float) -> Iterator[Point]:
-    """Each axis a little up, and a little down where it has tokens."""
+    """Each axis a little up, and a little down where it has enough tokens."""
     for place, axis, up in product(places, range(len(AXES)), (True, False)):
         sign = "+" if up else "-"
-        move = f"moved_{AXES[axis]}" if up else f"IF({TOKENS[axis]}>0,moved_{AXES[axis]},0)"
-        change = moved(tokens, axis) * (1.0 if up else -float(tokens[axis] > 0))
+        move = f"moved_{AXES[axis]}" if up else f"IF({enough_text(axis)},moved_{AXES[axis]},0)"
+        change = moved(tokens, axis) * (1.0 if up else -float(enough(tokens, axis)))
         change_of = (axis, f"{sign}{move}", change)
         yield _point(label_of(place, axis, up), place, change_of, tokens, context_tokens)
 

@@ -6,7 +6,16 @@ from typing import Any, Final
 import numpy as np
 from xlsxwriter.utility import xl_col_to_name
 
-from costsvc.quoting.audit.attribution import AXES, TOKENS, Cell, edge_label, label_of, moved
+from costsvc.quoting.audit.attribution import (
+    AXES,
+    TOKENS,
+    Cell,
+    edge_label,
+    enough,
+    enough_text,
+    label_of,
+    moved,
+)
 from costsvc.quoting.audit.frame import Frame
 from costsvc.quoting.audit.points import cell_text
 
@@ -95,8 +104,8 @@ def _slope(frame: Frame, row: int, cell: Cell, axis: int) -> float:
     frame.formula("Attribution", (row, column + 1), down[0], down[1], "number")
     letters = [xl_col_to_name(column + offset) for offset in range(2)]
     difference = f"(${letters[0]}{row + 1}-${letters[1]}{row + 1})"
-    text = f"{difference}/($D{row + 1}*moved_{AXES[axis]}*IF({TOKENS[axis]}>0,2,1))"
-    slope = (up[1] - down[1]) / (cell.place * moved(tokens, axis) * (2.0 if tokens[axis] > 0 else 1.0))
+    text = f"{difference}/($D{row + 1}*moved_{AXES[axis]}*IF({enough_text(axis)},2,1))"
+    slope = (up[1] - down[1]) / (cell.place * moved(tokens, axis) * (2.0 if enough(tokens, axis) else 1.0))
     frame.formula("Attribution", (row, column + 2), text, slope, "number")
     return slope
 

@@ -9,7 +9,7 @@ from costsvc.quoting.request import QuoteRequest, Text, Tokens, Width
 
 ANY_GPU = "any"
 
-Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 
 
 class LaunchRequest(QuoteRequest):
