@@ -170,7 +170,7 @@ def _chunks(rows: Iterator[tuple[int, bytes]]) -> Iterator[Rows]:
 def _mooncake(rows: Rows, *, block_tokens: int) -> TracePart:
     try:
         lines = _LINES.decode_lines(b"\n".join(text for _, text in rows))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         lines = [_decoded(number, text) for number, text in rows]
     if len(lines) != len(rows):
         lines = [_decoded(number, text) for number, text in rows]
@@ -202,6 +202,8 @@ def _decoded(number: int, text: bytes) -> _Line:
         _refuse(number, f"is no request of a trace: {complaint}{field}")
     except msgspec.DecodeError as error:
         _refuse(number, f"is not JSON: {error}")
+    except RecursionError:
+        _refuse(number, "is nested too deeply to be a request of a trace")
 
 
 def _table(rows: Rows, *, columns: Sequence[str], header: Sequence[str]) -> TracePart:

@@ -80,6 +80,7 @@ BAD_LINES = [
     pytest.param(line(timestamp="NaN"), "timestamp", id="no time"),
     pytest.param(line(timestamp=1e300), "timestamp", id="a time out of time"),
     pytest.param(b"\xff\xfe", "is not JSON", id="no text"),
+    pytest.param(b'{"a":' * 3000, "is nested too deeply", id="nested"),
     pytest.param(b" " * (LONGEST_LINE_BYTES + 1), "is longer than", id="endless"),
 ]
 
