@@ -60,6 +60,7 @@ from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.engine.formulas import make_ready
+from costsvc.engine.units import MIB
 from costsvc.ingest.files import catalog_root
 from costsvc.quoting.validation_file import read_points, read_validation
 from costsvc.settings import Settings
@@ -173,7 +174,7 @@ def create_app(
     app = Litestar(
         route_handlers=(*ROUTES, PAGES, *more),
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
-        state=State({"answers": Answers(service.metrics.looked_up)}),
+        state=State({"answers": Answers(service.metrics.looked_up, settings.answers_mib * MIB)}),
         middleware=[DefineMiddleware(Door, house=house)],
         exception_handlers=HANDLERS,
         before_send=[completed(_writes())],

@@ -69,6 +69,9 @@ class Settings(BaseSettings):
     most_requests: int = Field(
         256, ge=1, le=100_000, description="Requests inside a process; one more gets 503."
     )
+    answers_mib: int = Field(
+        64, ge=1, le=65_536, description="Memory a process keeps answers in, to give them again. [MiB]"
+    )
     client_timeout_s: float = Field(
         20.0,
         gt=0,

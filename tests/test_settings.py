@@ -38,6 +38,7 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
         "HEAVY_RUNNING": "4",
         "HEAVY_WAITING": "8",
         "MOST_REQUESTS": "100",
+        "ANSWERS_MIB": "16",
         "CLIENT_TIMEOUT_S": "5",
         "SHUTDOWN_S": "10",
         "ACCESS_LOG": "true",

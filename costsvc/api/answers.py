@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Final
 
-_MOST_BYTES: Final = 64 * 2**20
-_MOST_WORDS: Final = 20_000
 # What an entry takes beside its body.
 _ENTRY_BYTES: Final = 400
+# Words take less than this; they may be many more than the bodies, which are dropped first.
+_BYTES_PER_WORDS: Final = 3200
 
 
 class Answers:
@@ -22,12 +22,14 @@ class Answers:
     looked_up : callable
         Told at each look-up of a body whether it is held.
     most_bytes : int
-        What all bodies together may take; a body of more than a tenth of it is not kept. [B]
+        What all bodies together may take, and at most as much words and tags beside them; a body of more than a
+        tenth of it is not kept. [B]
     """
 
-    def __init__(self, looked_up: Callable[[bool], None], most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, looked_up: Callable[[bool], None], most_bytes: int) -> None:
         self._looked_up = looked_up
         self._most_bytes = most_bytes
+        self._most_words = most_bytes // _BYTES_PER_WORDS
         self._held_bytes = 0
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
         self._tags: OrderedDict[Hashable, tuple[str, str]] = OrderedDict()
@@ -59,7 +61,7 @@ class Answers:
         """Hold what words ask for."""
         with self._lock:
             self._tags[words] = tag, content_type
-            if len(self._tags) > _MOST_WORDS:
+            if len(self._tags) > self._most_words:
                 self._tags.popitem(last=False)
 
     def _keep(self, tag: str, body: bytes) -> None:
