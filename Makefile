@@ -51,7 +51,7 @@ fuzz: $(DEV) ## Send odd inputs to every reader of strangers' bytes and every ro
 	@COSTSVC_TEST_EXAMPLES=200 $(BIN)/pytest -q tests/api/test_schemathesis.py
 
 faults: $(DEV) ## Kill, cut off and fill up what three replicas stand on, again and again (ARGS=ROUNDS, of ten kills of SQLite each)
-	@COSTSVC_TEST_REPEATS=$(or $(ARGS),20) $(BIN)/pytest -q -rP tests/faults/test_fleet.py tests/faults/test_sqlite.py
+	@COSTSVC_TEST_REPEATS=$(or $(ARGS),20) $(BIN)/pytest -q -rP tests/faults/test_fleet.py tests/faults/test_upgrade.py tests/faults/test_sqlite.py
 
 soak: $(DEV) ## Ten minutes of mixed load: no fault, and memory stays flat (ARGS=SECONDS)
 	@$(BIN)/python -m tests.faults.soak $(ARGS)

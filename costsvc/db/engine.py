@@ -40,7 +40,12 @@ def make_engine(database_url: str, *, pool_size: int = 5, timeout_s: float = 10.
         engine = create_engine(url, connect_args={"timeout": timeout_s})
         _listen_to_sqlite(engine)
         return engine
-    milliseconds = {"statement_timeout": _LONGEST_STATEMENT_S * 1000, "lock_timeout": int(timeout_s * 1000)}
+    session = {
+        "statement_timeout": _LONGEST_STATEMENT_S * 1000,
+        "lock_timeout": int(timeout_s * 1000),
+        # Whatever the server's own setting: what was acknowledged survives power loss, as with SQLite.
+        "synchronous_commit": "on",
+    }
     return create_engine(
         url,
         pool_size=pool_size,
@@ -52,7 +57,7 @@ def make_engine(database_url: str, *, pool_size: int = 5, timeout_s: float = 10.
         connect_args={
             "connect_timeout": max(2, int(timeout_s)),
             "application_name": "costsvc",
-            "options": " ".join(f"-c {name}={value}" for name, value in milliseconds.items()),
+            "options": " ".join(f"-c {name}={value}" for name, value in session.items()),
         },
     )
 

@@ -2,8 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,15 @@ from litestar.testing import TestClient
 from costsvc.app import create_app
 from costsvc.cli.serve import prepare
 from costsvc.db.engine import make_engine
-from costsvc.db.entries import CatalogContent
 from costsvc.db.keys import KeyRepository
 from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository
-from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.quoting.publishing import publish_files
 from costsvc.settings import Settings
+from tests.engine.shapes import TODAY, one_of_each
 
-TODAY = date(2026, 11, 29)
+__all__ = ["TODAY"]
+
 Client = TestClient[Litestar]
 MakeKey = Callable[[Path, Any], str]
 
@@ -36,25 +34,12 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small_files() -> CatalogContent:
-    """Of the shipped catalog one model and one card: what is done again and again stays quick."""
-    whole = read_catalog(catalog_root(None))
-    return replace(
-        whole,
-        models=tuple(entry for entry in whole.models if entry.id == "llama-3-70b"),
-        gpus=tuple(entry for entry in whole.gpus if entry.id == "h100-sxm"),
-        offers=tuple(offer for offer in whole.offers if offer.gpu_id == "h100-sxm"),
-        api_prices=(),
-    )
-
-
-@pytest.fixture(scope="session")
-def small(small_files: CatalogContent, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that holds `small_files`. Never written to."""
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that holds one model and one card. Never written to."""
     path = tmp_path_factory.mktemp("small") / "costsvc.db"
     engine = make_engine(f"sqlite:///{path}")
     upgrade(engine)
-    publish_files(CatalogRepository(engine), small_files, author="tests", note="")
+    publish_files(CatalogRepository(engine), one_of_each(), author="tests", note="")
     engine.dispose()
     return path
 

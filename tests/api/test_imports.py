@@ -14,11 +14,11 @@ from litestar.testing import TestClient
 from costsvc.app import create_app
 from costsvc.db.audit import audit_entries
 from costsvc.db.engine import make_engine
-from costsvc.db.entries import CatalogContent
 from costsvc.db.keys import KeyRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting.publishing import publish_files
 from tests.api.conftest import TODAY, Client, settings_for
+from tests.engine.shapes import one_of_each
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -96,15 +96,15 @@ def test_a_model_is_never_replaced(writable: Client, admin: dict[str, str]) -> N
 
 
 def test_an_imported_model_survives_a_load_of_the_files_unless_they_name_it(
-    writable: Client, admin: dict[str, str], database: Path, small_files: CatalogContent
+    writable: Client, admin: dict[str, str], database: Path
 ) -> None:
     writable.post("/models/import", json=POSTED, headers=admin)
     engine = make_engine(f"sqlite:///{database}")
     repository = CatalogRepository(engine)
-    publish_files(repository, small_files, author="tests", note="")
+    publish_files(repository, one_of_each(), author="tests", note="")
     assert "example-8b" in {entry.id for entry in repository.load().models}
-    named = replace(small_files.models[0], aliases=("Example-8B",))
-    publish_files(repository, replace(small_files, models=(named,)), author="tests", note="")
+    named = replace(one_of_each().models[0], aliases=("Example-8B",))
+    publish_files(repository, replace(one_of_each(), models=(named,)), author="tests", note="")
     kept = repository.load()
     engine.dispose()
     assert [entry.id for entry in kept.models] == [named.id]

@@ -10,10 +10,10 @@ from litestar.testing import TestClient
 from costsvc.app import create_app
 from costsvc.db.audit import audit_entries
 from costsvc.db.engine import make_engine
-from costsvc.db.entries import CatalogContent
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting.publishing import publish_files
 from tests.api.conftest import TODAY, Client, MakeKey, settings_for
+from tests.engine.shapes import one_of_each
 
 OFFER = {
     "provider": "Cheap Cloud",
@@ -47,12 +47,12 @@ def test_a_price_is_added_to_an_offer_and_its_past_stays(writable: Client, admin
 
 
 def test_what_was_posted_survives_a_restart_that_loads_the_files(
-    writable: Client, admin: dict[str, str], database: Path, small_files: CatalogContent
+    writable: Client, admin: dict[str, str], database: Path
 ) -> None:
     writable.post("/prices", json=OFFER, headers=admin)
     engine = make_engine(f"sqlite:///{database}")
-    publish_files(CatalogRepository(engine), replace(small_files, models=()), author="tests", note="")
-    publish_files(CatalogRepository(engine), small_files, author="tests", note="")
+    publish_files(CatalogRepository(engine), replace(one_of_each(), models=()), author="tests", note="")
+    publish_files(CatalogRepository(engine), one_of_each(), author="tests", note="")
     engine.dispose()
     with TestClient(create_app(settings_for(database), today=lambda: TODAY)) as restarted:
         assert restarted.get(QUOTE).status_code == 200

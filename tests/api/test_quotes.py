@@ -13,12 +13,12 @@ from litestar.testing import TestClient
 
 from costsvc import app as composition
 from costsvc.db.engine import make_engine
-from costsvc.db.entries import CatalogContent
 from costsvc.db.keys import KeyRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting import quote as quoting
 from costsvc.quoting.publishing import publish_files
 from tests.api.conftest import TODAY, Client, settings_for
+from tests.engine.shapes import one_of_each
 
 ASKED = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192}
 
@@ -75,7 +75,6 @@ def test_every_format_is_the_same_bytes_after_the_catalog_the_code_and_the_day_c
     client: Client,
     database: Path,
     finance: dict[str, str],
-    small_files: CatalogContent,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     id = kept(client, finance)["id"]
@@ -89,9 +88,9 @@ def test_every_format_is_the_same_bytes_after_the_catalog_the_code_and_the_day_c
                 for price in offer.prices
             ),
         )
-        for offer in small_files.offers
+        for offer in one_of_each().offers
     )
-    publish_files(CatalogRepository(engine), replace(small_files, offers=dearer), author="tests", note="")
+    publish_files(CatalogRepository(engine), replace(one_of_each(), offers=dearer), author="tests", note="")
     engine.dispose()
     monkeypatch.setattr(quoting, "ENGINE_VERSION", "9.9.9")
     with served(database, today=date(2027, 3, 1)) as later:

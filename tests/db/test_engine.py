@@ -1,10 +1,13 @@
 """Addresses of databases, and what an operator is told when one does not answer."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from costsvc.db.engine import make_engine, reading
+from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository
 from costsvc.errors import InvalidRequest, Unavailable
 
@@ -41,3 +44,29 @@ def test_a_folder_that_does_not_exist_is_unavailable(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path / 'nowhere' / 'costsvc.db'}")
     with pytest.raises(Unavailable), reading(engine):
         pass
+
+
+def test_a_commit_on_sqlite_survives_power_loss_and_readers_never_block(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path / 'costsvc.db'}")
+    upgrade(engine)
+    with engine.connect() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    engine.dispose()
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_a_commit_on_postgresql_survives_power_loss_though_the_server_would_not_wait(
+    new_postgres_database: Callable[[], str],
+) -> None:
+    url = new_postgres_database()
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(f'ALTER DATABASE "{engine.url.database}" SET synchronous_commit = off'))
+    engine.dispose()
+    with engine.connect() as connection:
+        said = connection.scalar(text("SHOW synchronous_commit"))
+    engine.dispose()
+    assert said == "on"

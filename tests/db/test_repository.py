@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +16,6 @@ from costsvc.db import tables
 from costsvc.db.audit import audit_entries
 from costsvc.db.engine import make_engine
 from costsvc.db.entries import CatalogContent
-from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository, StoreResult
 from costsvc.db.rows import canonical, content_hash, rows_of
 from costsvc.db.snapshot import Catalog
@@ -391,18 +389,6 @@ def test_thousands_of_rows_are_stored_and_loaded_in_seconds(repository: CatalogR
     # On an idle machine a second and a quarter of one; the bounds leave room for a busy one.
     assert stored_s - begun_s < 6
     assert loaded_s - stored_s < 3
-
-
-def test_a_commit_on_sqlite_survives_power_loss_and_readers_never_block(tmp_path: Path) -> None:
-    engine = make_engine(f"sqlite:///{tmp_path / 'costsvc.db'}")
-    upgrade(engine)
-    with engine.connect() as connection:
-        pragmas = {
-            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-        }
-    engine.dispose()
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
 
 
 def test_the_files_a_catalog_was_read_from_are_known_until_it_is_from_others(

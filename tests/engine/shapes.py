@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from costsvc.db.entries import CatalogContent
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.attention import Attention, FullAttention
 from costsvc.engine.replica import Replica, compile_replica
@@ -39,6 +40,19 @@ LLAMA_ATTENTION = FullAttention(query_heads=64, kv_heads=8, head_dim=128)
 def shipped() -> Catalog:
     """The catalog that ships with the code."""
     return Catalog(read_catalog(catalog_root(None)), revision=None)
+
+
+@cache
+def one_of_each() -> CatalogContent:
+    """Of the shipped catalog one model and one card: what is done again and again stays quick."""
+    whole = shipped().content
+    return replace(
+        whole,
+        models=tuple(entry for entry in whole.models if entry.id == "llama-3-70b"),
+        gpus=tuple(entry for entry in whole.gpus if entry.id == "h100-sxm"),
+        offers=tuple(offer for offer in whole.offers if offer.gpu_id == "h100-sxm"),
+        api_prices=(),
+    )
 
 
 def heads(layers: int, kv_heads: int, head_dim: int = 128, query_heads: int | None = None) -> ModelSpec:

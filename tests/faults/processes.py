@@ -21,7 +21,7 @@ from tests.docs.pages import ROOT
 
 PATIENCE_S: Final = 90
 _PAUSE_S: Final = 0.05
-_SERVE: Final = (sys.executable, "-c", "from costsvc.cli import main; main()")
+_SERVICE: Final = (sys.executable, "-c", "from costsvc.cli import main; main()")
 _PLACES: Final = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 
 
@@ -54,11 +54,31 @@ def program(name: str) -> str | None:
 
 
 class Process(ABC):
-    """A program that is started, ended and started again; what it prints goes to a file."""
+    """A program that is started, ended and started again; what it prints goes to a file.
 
-    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    Parameters
+    ----------
+    folder : Path, optional
+        Where it runs; absent: where it prints.
+    user : str, optional
+        Whose process it is; absent: of who runs the tests.
+    """
+
+    ends_at: signal.Signals = signal.SIGTERM
+
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
+        user: str | None = None,
+    ) -> None:
         self._command = command
         self._environment = environment
+        self._folder = folder or log.parent
+        self._user = user
         self.log = log
         self._running: subprocess.Popen[bytes] | None = None
 
@@ -72,7 +92,12 @@ class Process(ABC):
         """Start it, without waiting until it answers."""
         with self.log.open("ab") as output:
             self._running = subprocess.Popen(
-                self._command, env=self._environment, stdout=output, stderr=output, cwd=self.log.parent
+                self._command,
+                env=self._environment,
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+                user=self._user,
             )
 
     def is_answering(self) -> bool:
@@ -92,26 +117,58 @@ class Process(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill(signal.SIGTERM)
+        self.kill(self.ends_at)
 
     @abstractmethod
     def _answers(self) -> bool:
         """Whether it does its work."""
 
 
-class Replica(Process):
-    """`costsvc serve` on a port of its own."""
+def environment(settings: Mapping[str, str], code: Path | None = None) -> dict[str, str]:
+    """Variables for a command of the service with these settings and no others, run from its code in a folder."""
+    bare = {name: text for name, text in os.environ.items() if not name.startswith("COSTSVC_")}
+    given = {f"COSTSVC_{name.upper()}": value for name, value in settings.items()}
+    return {**bare, **given, **({} if code is None else {"PYTHONPATH": str(code)})}
 
-    def __init__(self, folder: Path, name: str, **settings: str) -> None:
+
+def run(*arguments: str, database_url: str, code: Path | None = None) -> str:
+    """What a command of the service prints.
+
+    Raises
+    ------
+    AssertionError
+        It fails.
+    """
+    done = subprocess.run(
+        [*_SERVICE, *arguments],
+        env=environment({"database_url": database_url}, code),
+        cwd=code,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Replica(Process):
+    """`costsvc serve` on a port of its own; `code` is the folder of another version of it."""
+
+    def __init__(
+        self, folder: Path, name: str, settings: Mapping[str, str], code: Path | None = None
+    ) -> None:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
-        bare = {name: text for name, text in os.environ.items() if not name.startswith("COSTSVC_")}
-        given = {f"COSTSVC_{name.upper()}": value for name, value in settings.items()}
+        self._settings = settings
         super().__init__(
-            [*_SERVE, "serve", "--no-migrate", "--port", str(self.port)],
+            [*_SERVICE, "serve", "--no-migrate", "--port", str(self.port)],
             folder / f"{name}.log",
-            {**bare, **given},
+            environment(settings, code),
         )
+
+    def upgrade(self) -> None:
+        """Start it from the code of this checkout, from the next start on."""
+        self._environment = environment(self._settings)
 
     def ready(self) -> dict[str, object] | None:
         """What /readyz says; None while it does not answer 200."""

@@ -65,7 +65,8 @@ def soak(seconds: float, folder: Path) -> Soaked:
     key, _ = KeyRepository(engine).create(scope="quote", label="soak", owner="finance", author="soak")
     engine.dispose()
     seen, ended = Soaked(), Event()
-    service = Replica(folder, "soak", database_url=url, workers="2", rate_per_s="0", log_level="warning")
+    settings = {"database_url": url, "workers": "2", "rate_per_s": "0", "log_level": "warning"}
+    service = Replica(folder, "soak", settings)
     with service:
         once(service.is_answering, "the service answers")
         callers = [Thread(target=_call, args=(service.address, key, n, ended, seen)) for n in range(CALLERS)]

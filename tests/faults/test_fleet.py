@@ -4,18 +4,16 @@
 """
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from costsvc.db.quotes import QuoteRepository, QuoteSearch, Reader
 from tests.faults.conftest import Fleet
 from tests.faults.load import Load
-from tests.faults.processes import once
+from tests.faults.processes import once, run
 
 REPEATS = int(os.environ.get("COSTSVC_TEST_REPEATS", "1"))
 LASTS_S = 1.0
@@ -37,20 +35,39 @@ def connections_end(fleet: Fleet, load: Load) -> None:
         time.sleep(LASTS_S / 4)
 
 
-def the_database_goes_away(fleet: Fleet, load: Load) -> None:
-    fleet.as_admin(f'ALTER DATABASE "{fleet.database}" ALLOW_CONNECTIONS false')
+def the_database_restarts(fleet: Fleet, load: Load) -> None:
+    """As on a day of maintenance: sessions are cut off, and for a while nothing listens."""
+    fleet.postgres.kill(fleet.postgres.ends_at)
+    replicas_say_since_when(fleet)
+    fleet.postgres.start()
+    once(fleet.postgres.is_answering, "PostgreSQL is back")
+
+
+def the_database_crashes(fleet: Fleet, load: Load) -> None:
+    """In the middle of writes, so that it recovers from its log before it answers."""
+    fleet.postgres.crash()
+    fleet.postgres.start()
+    once(fleet.postgres.is_answering, "PostgreSQL is back")
+
+
+def the_database_refuses(fleet: Fleet, load: Load) -> None:
+    fleet.postgres.execute("ALTER DATABASE costsvc ALLOW_CONNECTIONS false")
     try:
         fleet.end_connections()
-        once(lambda: fleet.all_say(database_reachable=False), "replicas say that the database is away")
-        answers = [one.ready() for one in fleet.replicas]
-        time.sleep(LASTS_S)
-        later = [one.ready() for one in fleet.replicas]
-        for before, after in zip(answers, later, strict=True):
-            assert before is not None
-            assert after is not None
-            assert float(str(after["stale_seconds"])) > float(str(before["stale_seconds"])) >= 0
+        replicas_say_since_when(fleet)
     finally:
-        fleet.as_admin(f'ALTER DATABASE "{fleet.database}" ALLOW_CONNECTIONS true')
+        fleet.postgres.execute("ALTER DATABASE costsvc ALLOW_CONNECTIONS true")
+
+
+def replicas_say_since_when(fleet: Fleet) -> None:
+    """Every replica says that the database is away, and for a growing time."""
+    once(lambda: fleet.all_say(database_reachable=False), "replicas say that the database is away")
+    before = [one.ready() for one in fleet.replicas]
+    time.sleep(LASTS_S)
+    for earlier, later in zip(before, [one.ready() for one in fleet.replicas], strict=True):
+        assert earlier is not None
+        assert later is not None
+        assert float(str(later["stale_seconds"])) > float(str(earlier["stale_seconds"])) >= 0
 
 
 def redis_goes_away(fleet: Fleet, load: Load) -> None:
@@ -75,17 +92,7 @@ def the_schema_grows(fleet: Fleet, load: Load) -> None:
         migrating.execute(text(f"ALTER TABLE stored_quote ADD COLUMN {name} text"))
         migrating.execute(text(f"CREATE INDEX ix_{name} ON stored_quote ({name})"))
         time.sleep(LASTS_S / 4)
-    done = subprocess.run(
-        [sys.executable, "-c", "from costsvc.cli import main; main()", "db", "upgrade"],
-        env={
-            **os.environ,
-            "COSTSVC_DATABASE_URL": fleet.engine.url.set(drivername="postgresql").render_as_string(False),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run("db", "upgrade", database_url=fleet.postgres.url)
 
 
 def a_catalog_is_loaded(fleet: Fleet, load: Load) -> None:
@@ -94,12 +101,14 @@ def a_catalog_is_loaded(fleet: Fleet, load: Load) -> None:
     once(lambda: revision in load.seen.revisions, "callers see it")
 
 
-OFTEN: tuple[Callable[[Fleet, Load], None], ...] = (a_replica_is_killed, the_database_goes_away)
+OFTEN: tuple[Callable[[Fleet, Load], None], ...] = (a_replica_is_killed, the_database_restarts)
 FAULTS = (
     OFTEN
     if REPEATS == 1
     else (
         *OFTEN,
+        the_database_crashes,
+        the_database_refuses,
         connections_end,
         redis_goes_away,
         connections_of_the_pools_run_out,
@@ -120,7 +129,7 @@ def recovered(fleet: Fleet) -> Iterator[None]:
 def test_reads_go_on_and_what_is_stored_is_stored_once(
     fleet: Fleet, fault: Callable[[Fleet, Load], None]
 ) -> None:
-    before = len(stored(fleet))
+    before = len(stored(fleet.engine))
     with fleet.load() as load:
         once(lambda: load.progress() > 5, "callers are answered")
         for _ in range(REPEATS):
@@ -137,17 +146,17 @@ def test_reads_go_on_and_what_is_stored_is_stored_once(
     assert seen.wrong == []
     assert seen.failed_reads == 0, seen.reads
     assert set(seen.writes) <= {"201", "502", "503", "broken"}, seen.writes
-    now = stored(fleet)
+    now = stored(fleet.engine)
     assert now.items() >= seen.kept.items()
     assert len(now) - before <= len(seen.begun)
 
 
-def stored(fleet: Fleet) -> dict[str, str]:
+def stored(engine: Engine) -> dict[str, str]:
     """Every stored quote of the owner by its label, which stands once."""
-    with fleet.engine.connect() as connection:
+    with engine.connect() as connection:
         rows = connection.execute(text("SELECT label, id FROM stored_quote")).all()
     by_label = {str(label): str(id) for label, id in rows}
     assert len(by_label) == len(rows), "a quote is stored twice"
-    listed = QuoteRepository(fleet.engine).listed(QuoteSearch(limit=MOST_LISTED), Reader("owner finance"))
+    listed = QuoteRepository(engine).listed(QuoteSearch(limit=MOST_LISTED), Reader("owner finance"))
     assert {one.id for one in listed} <= set(by_label.values())
     return by_label
