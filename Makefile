@@ -40,7 +40,7 @@ lint: $(DEV) ## Check format, style, types and the arrows between layers
 
 check: lint test ## Everything that has to pass before a commit
 
-bench: $(DEV) ## Measure speed, as ratios within one run (ARGS=CALLS)
+bench: $(DEV) ## Measure speed, as ratios within one run, under load with wrk (ARGS=SECONDS of each)
 	@$(BIN)/python -m bench $(ARGS)
 
 benchprices: $(DEV) ## Measure quotes and lists with a million prices (ARGS=PRICES, or PRICES and an empty database's URL)
@@ -50,8 +50,8 @@ fuzz: $(DEV) ## Send odd inputs to every reader of strangers' bytes and every ro
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 	@COSTSVC_TEST_EXAMPLES=200 $(BIN)/pytest -q tests/api/test_schemathesis.py
 
-faults: $(DEV) ## Kill, cut off and fill up what three replicas stand on, again and again (ARGS=ROUNDS, of ten kills of SQLite each)
-	@COSTSVC_TEST_REPEATS=$(or $(ARGS),20) $(BIN)/pytest -q -rP tests/faults/test_fleet.py tests/faults/test_upgrade.py tests/faults/test_sqlite.py
+faults: $(DEV) ## Break what three replicas stand on, again and again, and upgrade them (ARGS=ROUNDS, of ten kills of SQLite each)
+	@COSTSVC_TEST_REPEATS=$(or $(ARGS),20) $(BIN)/pytest -q -rP --deselect tests/faults/test_soak.py tests/faults
 
 soak: $(DEV) ## Ten minutes of mixed load: no fault, and memory stays flat (ARGS=SECONDS)
 	@$(BIN)/python -m tests.faults.soak $(ARGS)

@@ -53,10 +53,10 @@ class OwnPostgres(Process):
             check=True,
             capture_output=True,
         )
-        port = free_port()
-        self._admin = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-        self.url = f"postgresql://postgres@127.0.0.1:{port}/{_DATABASE}"
-        settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        self.port = free_port()
+        self._admin = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/{_DATABASE}"
+        settings = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         super().__init__(
             [str(programs / "postgres"), "-D", str(data), *given], log, folder=self._whole, user=user
