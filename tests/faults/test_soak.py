@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.faults.soak import Soaked, soak
 
 SECONDS = 3.0
@@ -15,5 +17,11 @@ def test_mixed_load_brings_no_fault(tmp_path: Path) -> None:
 
 
 def test_memory_that_grows_is_seen() -> None:
+    answered = list(range(0, 400, 10))
+    assert Soaked(memory_bytes=[10**8] * 40, answered=answered).is_well
     assert Soaked(memory_bytes=[100] * 40).grown_ratio == 1
     assert Soaked(memory_bytes=list(range(100, 140))).grown_ratio > 1.05
+    leaking = Soaked(memory_bytes=[10**9 + 5000 * count for count in answered], answered=answered)
+    assert leaking.grown_ratio < 1.05
+    assert leaking.grown_bytes_per_answer == pytest.approx(5000)
+    assert not leaking.is_well
