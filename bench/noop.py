@@ -1,8 +1,10 @@
 """The service with one more route, which only answers: behind the same door, what a quote's speed is a ratio of.
 
-`python -m bench.noop` serves it as `costsvc serve` serves the service, by the same settings.
+`python -m bench.noop` serves it as `costsvc serve` serves the service, by the same settings; `python -m bench.noop
+bare` serves the route alone, without database, door or metrics.
 """
 
+import sys
 from typing import Any
 
 from litestar import Litestar, Response, get
@@ -25,7 +27,15 @@ def create_app_with_noop() -> Litestar:
     return create_app(more=(get_noop,))
 
 
+def create_bare_app() -> Litestar:
+    """The route that only answers, and nothing else."""
+    return Litestar([get_noop], openapi_config=None, logging_config=None)
+
+
 if __name__ == "__main__":
     settings = environment()
-    prepare(settings)
-    run(settings, app="bench.noop:create_app_with_noop")
+    if sys.argv[1:] == ["bare"]:
+        run(settings, app="bench.noop:create_bare_app")
+    else:
+        prepare(settings)
+        run(settings, app="bench.noop:create_app_with_noop")
