@@ -11,7 +11,7 @@ from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
 from litestar.response import Stream
 
-from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES
+from costsvc.api.bodies import MAX_BATCH_BYTES
 from costsvc.api.door import HEAVY
 from costsvc.api.formats import FORMATS, Format, View, presented
 from costsvc.api.openapi import SHOWN_AS, NoParameters, batch_body, documented, query_parameters
@@ -46,7 +46,7 @@ _VIEW: Final = View(table=batch_table)
 
 
 @post(
-    BATCH_PATH,
+    "/quotes/batch",
     status_code=200,
     opt=HEAVY,
     request_max_body_size=MAX_BATCH_BYTES,

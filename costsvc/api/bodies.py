@@ -9,7 +9,6 @@ from costsvc.quoting.given import from_json
 
 MAX_BODY_BYTES: Final = 1_000_000
 MAX_BATCH_BYTES: Final = 20_000_000
-BATCH_PATH: Final = "/quotes/batch"
 
 
 async def json_object(request: Request[Any, Any, Any], *, with_infinity: bool = False) -> dict[str, Any]:

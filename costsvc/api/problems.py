@@ -15,7 +15,6 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from costsvc import errors
-from costsvc.api.bodies import BATCH_PATH, MAX_BATCH_BYTES, MAX_BODY_BYTES
 from costsvc.api.formats import ERROR_MARK, error_as_text
 from costsvc.api.redaction import redacted
 from costsvc.api.request_id import request_id_of
@@ -160,7 +159,7 @@ def _detail_of_http(request: Request[Any, Any, Any], error: HTTPException, heade
             f"{path} does not answer {request.method}. Use one of: {', '.join(sorted(allowed.split(', ')))}."
         )
     if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        most = MAX_BATCH_BYTES if path == BATCH_PATH else MAX_BODY_BYTES
+        most = request.route_handler.resolve_request_max_body_size()
         return f"The body is longer than {most} bytes. Send less, or split it over several calls."
     return error.detail
 
