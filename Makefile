@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench benchprices fuzz faults soak audit sbom format lock pictures clean
+.PHONY: help setup serve test lint check bench benchprices benchscale fuzz faults soak audit sbom format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -45,6 +45,9 @@ bench: $(DEV) ## Measure speed, as ratios within one run, under load with wrk (A
 
 benchprices: $(DEV) ## Measure quotes and lists with a million prices (ARGS=PRICES, or PRICES and an empty database's URL)
 	@$(BIN)/python -m bench.prices $(ARGS)
+
+benchscale: $(DEV) ## Measure and draw how time grows with catalog, prices, batches and traces
+	@$(BIN)/python -m bench.scaling $(ARGS)
 
 fuzz: $(DEV) ## Send odd inputs to every reader of strangers' bytes and every route (ARGS=INPUTS)
 	@$(BIN)/python -m tests.fuzz $(ARGS)
