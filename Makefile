@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint check bench benchprices benchscale fuzz faults soak audit sbom format lock pictures clean
+.PHONY: help setup serve test lint check bench benchprices benchscale benchpeers fuzz faults soak audit sbom format lock pictures clean
 
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -49,6 +49,9 @@ benchprices: $(DEV) ## Measure quotes and lists with a million prices (ARGS=PRIC
 benchscale: $(DEV) ## Measure and draw how time grows with catalog, prices, batches and traces
 	@$(BIN)/python -m bench.scaling $(ARGS)
 
+benchpeers: $(DEV) ## Predict measured points beside other tools, each in .peers/ (ARGS=POINTS.CSV; needs the network)
+	@$(BIN)/python -m bench.peers $(ARGS)
+
 fuzz: $(DEV) ## Send odd inputs to every reader of strangers' bytes and every route (ARGS=INPUTS)
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 	@COSTSVC_TEST_EXAMPLES=200 $(BIN)/pytest -q tests/api/test_schemathesis.py
@@ -83,7 +86,7 @@ pictures: $(DEV) ## Take the pictures of the README anew (needs chromium)
 	@$(BIN)/python -m tests.browser.pictures
 
 clean: ## Remove .venv, caches and build results (never a database)
-	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .peers build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
