@@ -12,7 +12,6 @@ from sqlalchemy import text
 
 from costsvc.app import create_app
 from costsvc.db.engine import POSTGRESQL, make_engine, writing
-from costsvc.db.entries import CatalogContent
 from costsvc.db.keys import KeyRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.quoting.publishing import publish_files
@@ -20,6 +19,7 @@ from costsvc.settings import Settings
 from tests.api.conftest import TODAY, Client
 from tests.api.test_imports import POSTED
 from tests.api.test_posting import OFFER, QUOTE
+from tests.engine.shapes import one_of_each
 
 REFERENCE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192&as_of=2026-11-01&revision=1"
 VISIBLE_S = 2.0
@@ -28,10 +28,10 @@ WRITER_HOLDS_S = 5.0
 
 
 @pytest.fixture
-def replicas(database_url: str, small_files: CatalogContent) -> Iterator[tuple[Client, Client]]:
+def replicas(database_url: str) -> Iterator[tuple[Client, Client]]:
     """Two services with their own connections, which look for a new revision as often as they do by default."""
     engine = make_engine(database_url)
-    publish_files(CatalogRepository(engine), small_files, author="tests", note="")
+    publish_files(CatalogRepository(engine), one_of_each(), author="tests", note="")
     engine.dispose()
     settings = Settings.model_validate({"database_url": database_url, "rate_per_s": 0})
     with ExitStack() as stack:
