@@ -16,7 +16,9 @@ import uvicorn
 
 from costsvc.app import create_app
 from costsvc.cli.serve import prepare
+from costsvc.db.snapshot import Catalog
 from tests.api.conftest import TODAY, settings_for
+from tests.engine.shapes import shipped
 
 # It is for another Python, and has no doctests.
 collect_ignore = ["office.py"]
@@ -45,6 +47,16 @@ def free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
+
+
+def named(table: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The lines of a workbook's first sheet by their names."""
+    return {row[0]["text"]: row for row in table[4:]}
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    return shipped()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from com.sun.star.beans import PropertyValue  # type: ignore[import-not-found]
 from com.sun.star.connection import NoConnectException  # type: ignore[import-not-found]
 
 PATIENCE_S = 60
+# com.sun.star.sheet.FormulaResult.ERROR
+FORMULA_ERROR = 4
 
 
 def hidden() -> Any:
@@ -49,22 +51,41 @@ def cell_of(sheet: Any, row: int, column: int) -> dict[str, Any]:
 
 
 def table_of(document: Any, name: str, columns: int) -> list[list[dict[str, Any]]]:
-    """The filled rows of a sheet, or of the first where the name is blank."""
+    """The filled rows of a sheet, or of the first where the name is blank: whole, since each call is a round trip.
+
+    A number's text is not asked for: it is blank.
+    """
     sheet = document.Sheets.getByName(name) if name else document.Sheets.getByIndex(0)
+    used = sheet.createCursor()
+    used.gotoEndOfUsedArea(False)
+    area = sheet.getCellRangeByPosition(0, 0, columns - 1, max(used.RangeAddress.EndRow, 3))
+    wrong = {
+        (row, column)
+        for place in area.queryFormulaCells(FORMULA_ERROR).RangeAddresses
+        for row in range(place.StartRow, place.EndRow + 1)
+        for column in range(place.StartColumn, place.EndColumn + 1)
+    }
     rows: list[list[dict[str, Any]]] = []
-    while sheet.getCellByPosition(0, len(rows)).String or len(rows) < 4:
-        rows.append([cell_of(sheet, len(rows), column) for column in range(columns)])
+    for values, formulas in zip(area.DataArray, area.FormulaArray, strict=True):
+        if values[0] == "" and len(rows) >= 4:
+            break
+        rows.append(
+            [
+                {
+                    "text": value if isinstance(value, str) else "",
+                    "value": value if isinstance(value, float) else 0.0,
+                    "formula": formula,
+                    "error": (len(rows), column) in wrong,
+                }
+                for column, (value, formula) in enumerate(zip(values, formulas, strict=True))
+            ]
+        )
     return rows
 
 
 def set_input(document: Any, name: str, value: float) -> None:
-    sheet = document.Sheets.getByName("Inputs")
-    row = 0
-    while sheet.getCellByPosition(0, row).String != name:
-        row += 1
-        if not sheet.getCellByPosition(0, row).String:
-            raise KeyError(name)
-    sheet.getCellByPosition(1, row).Value = value
+    cell = document.NamedRanges.getByName(name).getReferredCells().getCellByPosition(0, 0)
+    cell.Value = value
 
 
 def act(office: Any, action: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The audit workbook, recalculated by LibreOffice, gives the service's numbers, also after a change."""
+"""The audit workbook, recalculated by LibreOffice, gives the service's numbers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from costsvc.db.snapshot import Catalog
-from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.quoting.audit.workbook import audit_workbook
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import parse_request
 from tests.api.conftest import TODAY
-from tests.spreadsheets.conftest import Office
+from tests.spreadsheets.conftest import Office, named
 
 # Every kind of attention, dense and MoE; with and without objectives, prefix hits, a rate, pools, layouts.
 MODELS = (
@@ -43,15 +42,6 @@ QUOTES: tuple[Mapping[str, Any], ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def catalog() -> Catalog:
-    return Catalog(read_catalog(catalog_root(None)), revision=1)
-
-
-def named(table: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    return {row[0]["text"]: row for row in table[4:]}
-
-
 def test_at_least_thirty_quotes_of_all_kinds_recalculate_to_the_services_numbers(
     catalog: Catalog, office: Office, tmp_path: Path
 ) -> None:
@@ -64,71 +54,11 @@ def test_at_least_thirty_quotes_of_all_kinds_recalculate_to_the_services_numbers
     for asked, (table,) in zip(QUOTES, office(actions), strict=True):
         answer: Any = make_quote(catalog, parse_request(asked), TODAY)
         lines = named(table)
-        wrong = {name: row[1]["text"] for name, row in lines.items() if row[1]["error"]}
+        wrong = {name for name, row in lines.items() if any(cell["error"] for cell in row)}
         assert not wrong, asked
-        differing = {name for name, row in lines.items() if row[4]["text"] and row[5]["text"] != "TRUE"}
+        differing = {name for name, row in lines.items() if row[4]["formula"] and row[5]["value"] != 1}
         assert not differing, (asked, {name: [cell["value"] for cell in lines[name]] for name in differing})
         for kind in ("input", "cached_input", "output", "blended"):
             expected = float(answer["prices"][kind]["usd_per_mtok"])
             assert lines[kind][1]["value"] == pytest.approx(expected, rel=1e-6), asked
         assert lines["bound holds"][1]["value"] == 1
-
-
-CHANGES: tuple[tuple[dict[str, float], dict[str, Any]], ...] = (
-    (
-        {"gpu_usd_per_hour": 2.5, "utilization": 0.6, "margin": 0.25},
-        {"price_usd_per_gpu_hour": "2.5", "utilization": 0.6, "margin": 0.25},
-    ),
-    ({"output_tokens": 256}, {"output": 256}),
-    ({"context_tokens": 6000, "output_tokens": 512}, {"ctx": 6000, "output": 512}),
-    ({"objective_tpot_s": 0.04, "context_tokens": 8192}, {"ctx": 8192, "output": 512, "tpot_ms": 40}),
-    (
-        {"objective_tpot_s": 0.05, "hit_rate": 0.3},
-        {"ctx": 8192, "output": 512, "hit_rate": 0.3, "tpot_ms": 50},
-    ),
-)
-
-
-@pytest.mark.parametrize("model", ["llama-3-70b", "gpt-oss-120b"])
-def test_a_changed_input_changes_the_price_as_the_service_would(
-    catalog: Catalog, office: Office, tmp_path: Path, model: str
-) -> None:
-    asked = {"model": model, "gpu": "h100", "ctx": 8192, "output": 512, "hit_rate": 0.2}
-    first: Any = make_quote(catalog, parse_request(asked), TODAY)
-    layout = {name: first["deployment"][name] for name in ("tp", "pp", "dp", "ep")}
-    path = tmp_path / "quote.xlsx"
-    path.write_bytes(audit_workbook(catalog, parse_request({**asked, **layout}), TODAY))
-    changes = [change for change, _ in CHANGES]
-    action = {"open": f"file://{path}", "sheet": "Quote", "columns": 2, "changes": changes}
-    (tables,) = office([action])
-    given: dict[str, Any] = {**asked, **layout}
-    for (_, parameters), table in zip(CHANGES, tables, strict=True):
-        given |= parameters
-        answer: Any = make_quote(catalog, parse_request(given), TODAY)
-        lines = named(table)
-        assert lines["bound holds"][1]["value"] == 1
-        assert lines["request usd"][1]["value"] == pytest.approx(
-            float(answer["cost"]["request_usd"]), rel=1e-6
-        )
-        for kind in ("input", "cached_input", "output"):
-            # The service may take more nodes for the changed request than this workbook has.
-            expected = float(answer["prices"][kind]["usd_per_mtok"])
-            assert lines[kind][1]["value"] == pytest.approx(expected, rel=5e-3), (parameters, kind)
-
-
-def test_efficiencies_and_memory_utilization_are_live(
-    catalog: Catalog, office: Office, tmp_path: Path
-) -> None:
-    asked = {"model": "llama-3-8b", "gpu": "h100", "ctx": 8192, "slo": "batch", "tp": 1}
-    path = tmp_path / "quote.xlsx"
-    path.write_bytes(audit_workbook(catalog, parse_request(asked), TODAY))
-    changes: list[dict[str, float]] = [{}, {"memory_utilization_share": 0.5}, {"gemm_bf16_mfu_share": 0.2}]
-    action = {"open": f"file://{path}", "sheet": "Quote", "columns": 2, "changes": changes}
-    (tables,) = office([action])
-    before, less_memory, slower = (named(table) for table in tables)
-    assert less_memory["concurrency"][1]["value"] < 0.7 * before["concurrency"][1]["value"]
-    assert less_memory["request usd"][1]["value"] > before["request usd"][1]["value"]
-    assert slower["request usd"][1]["value"] > 1.5 * less_memory["request usd"][1]["value"]
-    for lines in (before, less_memory, slower):
-        paid = lines["prices times tokens"][1]["value"]
-        assert paid == pytest.approx(lines["request usd"][1]["value"], rel=1e-9)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from xlsxwriter.format import Format
 from xlsxwriter.utility import xl_col_to_name
 from xlsxwriter.workbook import Workbook
-from xlsxwriter.worksheet import Worksheet
+from xlsxwriter.worksheet import CellFormulaTuple, Worksheet
 
 from costsvc.engine.uncertainty import ErrorBand
 from costsvc.quoting.audit.live import Live
@@ -22,8 +23,13 @@ class PlainSheet(Worksheet):  # type: ignore[misc]
     of tens of thousands.
     """
 
-    def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
-        return formula.removeprefix("=")
+    def _write_formula(
+        self, row: int, col: int, formula: str, cell_format: Format | None = None, value: Any = 0
+    ) -> Literal[0, -1]:
+        if self._check_dimensions(row, col):
+            raise IndexError(f"row {row}, column {col} is outside a sheet")
+        self.table[row][col] = CellFormulaTuple(formula.removeprefix("="), cell_format, value)
+        return 0
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Which evaluations a quote's prices are made from, and their values and formulas row by row."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from costsvc.engine.serving import solve
 from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.audit.live import Live
+from costsvc.quoting.audit.parts import part_values, shared_parts, shortened
 from costsvc.quoting.audit.record import Formula, text_of
 from costsvc.quoting.audit.rows import Evaluation, ceiling_columns, loop_columns
 from costsvc.quoting.choice import Choice
@@ -44,8 +45,10 @@ class Sheet:
 
     columns: list[str]
     templates: dict[str, str]
+    """Formulas that are the same in every row."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     texts: list[dict[str, str]] = field(default_factory=list)
+    """Formulas of each row alone."""
     result_row: dict[str, int] = field(default_factory=dict)
     """Point → its row, from 0, whose `cost_gpu_s` is the point's."""
 
@@ -58,17 +61,35 @@ def evaluated(live: Live, choice: Choice, utilization_share: float, points: Sequ
     ArithmeticError
         A point costs otherwise than the engine says: the loop written out in `rows` is not the engine's.
     """
-    templates, loop_names = _templates(live, choice)
+    templates = _templates(live, choice)
     solver = _Solver(choice, utilization_share, points)
     steps = solver.run()
-    columns = ["point", "iteration", *_GIVEN, *solver.limit_names, "sequences", *loop_names, "cost_gpu_s"]
+    parts = _add_parts(templates, steps, solver, live)
+    templates = shortened(templates, parts, live.inputs.terms)
+    loop_names = [name for name in templates if name not in solver.limits]
+    columns = ["point", "iteration", *_GIVEN, *solver.limits, "sequences", *loop_names, "cost_gpu_s"]
     sheet = Sheet(columns, templates)
     for index in range(len(points)):
         _write_point(sheet, index, steps, solver)
     return sheet
 
 
-def _templates(live: Live, choice: Choice) -> tuple[dict[str, str], list[str]]:
+def _add_parts(
+    templates: Mapping[str, str], steps: list[dict[str, Array]], solver: "_Solver", live: Live
+) -> dict[str, str]:
+    """Name what several columns need, with its values; what has none in some row stays where it is."""
+    terms = live.inputs.terms
+    texts = shared_parts(templates, terms)
+    found = [part_values(texts, {**solver.given, **solver.limits, **step}, terms) for step in steps]
+    finite = [all(np.isfinite(one).all() for one in values) for values in zip(*found, strict=True)]
+    kept = [number for number, is_finite in enumerate(finite) if is_finite]
+    names = {f"part_{place}": number for place, number in enumerate(kept, start=1)}
+    for step, values in zip(steps, found, strict=True):
+        step.update({name: values[number] for name, number in names.items()})
+    return {name: texts[number] for name, number in names.items()}
+
+
+def _templates(live: Live, choice: Choice) -> dict[str, str]:
     """The formula of each column, recorded once."""
     terms = live.inputs.terms
 
@@ -97,9 +118,8 @@ def _templates(live: Live, choice: Choice) -> tuple[dict[str, str], list[str]]:
     )
     at = Evaluation(live.replica, row, live.objectives, live.utilization_share)
     ceiling_columns(at, put)
-    limits = list(templates)
     loop_columns(at, cell("sequences", number_exact(choice.state.sequences)), put)
-    return templates, [name for name in templates if name not in limits]
+    return templates
 
 
 class _Solver:
@@ -127,7 +147,6 @@ class _Solver:
         self.has_objective = choice.objectives.tpot_s is not None or choice.objectives.ttft_s is not None
         self.limits: dict[str, Array] = {}
         ceiling_columns(self.at, self._keeper(self.limits))
-        self.limit_names = list(self.limits)
         self.state = solve(choice.replica, self.lengths, choice.objectives, utilization_share)
 
     def run(self) -> list[dict[str, Array]]:
@@ -192,26 +211,22 @@ def _secant(before: dict[str, Array], now: dict[str, Array]) -> Array:
 def _write_point(sheet: Sheet, index: int, steps: Sequence[dict[str, Array]], solver: _Solver) -> None:
     """The rows of a point: its iterations, one below the other."""
     point = solver.points[index]
-    loop_names = [name for name in sheet.templates if name not in solver.limit_names]
     first = len(sheet.rows)
     count = 1 if point.sequences is not None else len(steps)
+    fixed = {name: float(column[index]) for name, column in (*solver.given.items(), *solver.limits.items())}
+    lengths = dict(zip(("ctx", "uncached", "cached", "output", "per_prompt"), point.formulas, strict=True))
+    lengths["shared"] = f"[cached]*{solver.shared_part!r}" if solver.shared_part else "0"
+    names = ("sequences", *(name for name in sheet.templates if name not in fixed))
     for iteration in range(count):
-        values: dict[str, Any] = {"point": point.label, "iteration": iteration}
-        values |= {name: float(column[index]) for name, column in solver.given.items()}
-        values |= {name: float(column[index]) for name, column in solver.limits.items()}
-        values |= {name: float(steps[iteration][name][index]) for name in ("sequences", *loop_names)}
-        texts = dict(zip(("ctx", "uncached", "cached", "output", "per_prompt"), point.formulas, strict=True))
-        texts["shared"] = f"[cached]*{solver.shared_part!r}" if solver.shared_part else "0"
-        texts |= {name: sheet.templates[name] for name in (*solver.limit_names, *loop_names)}
-        texts["sequences"] = _sequences(point, iteration)
+        values: dict[str, Any] = {"point": point.label, "iteration": iteration, **fixed}
+        values |= {name: float(steps[iteration][name][index]) for name in names}
+        texts = {**lengths, "sequences": _sequences(point, iteration)}
         if iteration == count - 1:
             values["cost_gpu_s"] = float(steps[-1]["cost_gpu_s"][index])
             texts["cost_gpu_s"] = _cost(iteration)
-        if count > 1 and iteration == 1:
-            values["sequences"] = float(steps[1]["sequences"][index])
-            texts["sequences"] = _guess(SECOND_GUESS, float(steps[2]["sequences"][index]))
-        if count > 1 and iteration == 2:
-            texts["sequences"] = _guess(1.0, float(steps[2]["sequences"][index]))
+        if count > 1 and iteration in (1, 2):
+            share = SECOND_GUESS if iteration == 1 else 1.0
+            texts["sequences"] = _guess(share, float(steps[2]["sequences"][index]))
         sheet.rows.append(values)
         sheet.texts.append(texts)
     sheet.result_row[point.label] = first + count - 1
@@ -238,11 +253,20 @@ def _cost(iterations: int) -> str:
     return f"IF([excess@-{iterations}]<=0,[request_gpu_s@-{iterations}],[request_gpu_s])"
 
 
-def cell_text(template: str, letters: dict[str, str], row: int) -> str:
-    """A template as the formula of one row, counted from 1; `[name@-2]` is two rows up."""
-
-    def place(found: re.Match[str]) -> str:
-        name, _, up = found[1].partition("@")
-        return f"${letters[name]}{row + int(up or 0)}"
-
-    return _REFERENCE.sub(place, template)
+def in_row(template: str, letters: Mapping[str, str]) -> Callable[[int], str]:
+    """A template as a function of the row, counted from 1, that gives its formula; `[name@-2]` is two rows up."""
+    pieces = _REFERENCE.split(template)
+    # Between pieces of text stand references: their rows, relative to this one, and the text up to the next.
+    rows: list[int] = []
+    words = [pieces[0]]
+    for reference, after in zip(pieces[1::2], pieces[2::2], strict=True):
+        name, _, up = reference.partition("@")
+        words[-1] += f"${letters[name]}"
+        rows.append(int(up or 0))
+        words.append(after)
+    if not any(rows):
+        here = "\0".join(words)
+        return lambda row: here.replace("\0", str(row))
+    return lambda row: (
+        words[0] + "".join(f"{row + up}{after}" for up, after in zip(rows, words[1:], strict=True))
+    )

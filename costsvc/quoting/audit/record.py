@@ -22,12 +22,25 @@ class UnknownOperation(TypeError):
     """The engine used a function that has no counterpart in a spreadsheet yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a row formula does: its words, the function, and what it is applied to."""
+
+    words: str
+    compute: Callable[..., Any]
+    inputs: tuple[Any, ...]
+
+
 @dataclass(slots=True)
 class Terms:
-    """Parts of row formulas that are the same in every row: each is a cell of its own, by its name."""
+    """Parts of row formulas that are the same in every row: each is a cell of its own, by its name.
+
+    `rows` has the operation behind the text of each row formula.
+    """
 
     named: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    rows: dict[str, Operation] = field(default_factory=dict)
 
     def name(self, formula: "Formula") -> "Formula":
         """A reference to the cell that holds a formula; equal formulas share it."""
@@ -189,7 +202,8 @@ def apply(ufunc: Any, *operands: Any) -> Any:
         raise UnknownOperation(ufunc.__name__)
     with np.errstate(all="ignore"):
         value = ufunc(*(_operand_value(ufunc, one) for one in inputs))
-    return _combined(_WORDS[ufunc], inputs, value)
+    compute = np.logical_and if ufunc is np.bitwise_and else ufunc
+    return _combined(_WORDS[ufunc], compute, inputs, value)
 
 
 def pick(condition: Any, yes: Any, no: Any) -> Any:
@@ -198,7 +212,7 @@ def pick(condition: Any, yes: Any, no: Any) -> Any:
     if not isinstance(condition, Formula):
         return yes if condition else no
     value = value_of(yes if condition else no)
-    return _combined("IF({0},{1},{2})", [condition, yes, no], value)
+    return _combined("IF({0},{1},{2})", np.where, [condition, yes, no], value)
 
 
 def _operand_value(ufunc: Any, operand: Any) -> Any:
@@ -237,7 +251,7 @@ def _is(operand: Any, number: float) -> bool:
     return not isinstance(operand, Formula) and operand == number
 
 
-def _combined(words: str, inputs: list[Any], value: Any) -> Formula:
+def _combined(words: str, compute: Callable[..., Any], inputs: list[Any], value: Any) -> Formula:
     formulas = [one for one in inputs if isinstance(one, Formula)]
     terms = formulas[0].terms
     is_row = any(one.is_row for one in formulas)
@@ -247,4 +261,6 @@ def _combined(words: str, inputs: list[Any], value: Any) -> Formula:
             for one in inputs
         ]
     text = words.format(*(text_of(one) for one in inputs))
+    if is_row:
+        terms.rows[text] = Operation(words, compute, tuple(inputs))
     return Formula(text, float(value), terms, is_row=is_row)

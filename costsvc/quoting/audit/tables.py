@@ -17,7 +17,7 @@ from costsvc.quoting.audit.attribution import (
     moved,
 )
 from costsvc.quoting.audit.frame import Frame
-from costsvc.quoting.audit.points import cell_text
+from costsvc.quoting.audit.points import in_row
 
 CLASSES: Final = ("input", "cached_input", "output")
 _FIRST_SLOPE: Final = 4
@@ -32,17 +32,17 @@ def write_points(frame: Frame) -> None:
     letters = {name: xl_col_to_name(index) for index, name in enumerate(table.columns)}
     frame.head("Points", 0, table.columns, [26, 9, *[13] * (len(table.columns) - 2)])
     sheet.freeze_panes(1, 2)
+    every_row = {name: in_row(text, letters) for name, text in table.templates.items()}
     for number, (values, texts) in enumerate(zip(table.rows, table.texts, strict=True), start=1):
+        own = {name: in_row(text, letters) for name, text in texts.items()}
         for index, name in enumerate(table.columns):
+            text = own.get(name) or every_row.get(name)
             if name == "point":
                 sheet.write_string(number, index, values[name])
-            elif name not in texts:
-                if name in values:
-                    sheet.write_number(number, index, values[name])
-            else:
-                frame.formula(
-                    "Points", (number, index), cell_text(texts[name], letters, number + 1), values[name]
-                )
+            elif text is not None:
+                frame.formula("Points", (number, index), text(number + 1), values[name])
+            elif name in values:
+                sheet.write_number(number, index, values[name])
 
 
 def write_attribution(frame: Frame) -> dict[str, float]:
