@@ -9,8 +9,8 @@ from litestar.di import NamedDependency
 
 from costsvc.api.bodies import json_object
 from costsvc.api.door import HEAVY
-from costsvc.api.formats import View, presented, with_suffixes
-from costsvc.api.openapi import READ, SHOWN_AS, body_of, documented, query_parameters
+from costsvc.api.formats import View, presented, table_view, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, SHOWN_FIELD, body_of, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
@@ -31,9 +31,9 @@ Wanted = TypeVar("Wanted", bound=QuoteRequest)
 UseCase = Callable[[Catalog, Wanted, date], Section]
 
 
-_COMPARED: Final = View(table=comparison_table)
-_CURVE: Final = View(table=curve_table)
-_FRONTIER: Final = View(table=frontier_table)
+_COMPARED: Final = table_view(comparison_table)
+_CURVE: Final = table_view(curve_table)
+_FRONTIER: Final = table_view(frontier_table)
 
 
 @route(
@@ -42,7 +42,9 @@ _FRONTIER: Final = View(table=frontier_table)
     opt=HEAVY,
     summary="GPUs, dtypes and modes ranked for one workload",
     operation_class=documented(
-        "Comparison", parameters=query_parameters(CompareRequest, more=SHOWN_AS), more_problems=(422,)
+        "Comparison",
+        parameters=query_parameters(CompareRequest, more=(*SHOWN_AS, *SHOWN_FIELD)),
+        more_problems=(422,),
     ),
 )
 async def get_comparison(
@@ -58,7 +60,9 @@ async def get_comparison(
     opt=HEAVY,
     summary="User speed against price: what no other layout beats in both",
     operation_class=documented(
-        "Frontier", parameters=query_parameters(FrontierRequest, more=SHOWN_AS), more_problems=(422,)
+        "Frontier",
+        parameters=query_parameters(FrontierRequest, more=(*SHOWN_AS, *SHOWN_FIELD)),
+        more_problems=(422,),
     ),
 )
 async def get_frontier(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
@@ -72,7 +76,9 @@ async def get_frontier(request: Request[Any, Any, Any], service: NamedDependency
     opt=HEAVY,
     summary="Price, concurrency and latency against context, with the cliffs",
     operation_class=documented(
-        "Curve", parameters=query_parameters(CurveRequest, more=SHOWN_AS), more_problems=(422,)
+        "Curve",
+        parameters=query_parameters(CurveRequest, more=(*SHOWN_AS, *SHOWN_FIELD)),
+        more_problems=(422,),
     ),
 )
 async def get_curve(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:

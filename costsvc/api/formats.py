@@ -17,6 +17,7 @@ from litestar.exceptions import HTTPException
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.given import from_query
 from costsvc.quoting.tables.as_csv import csv_line, to_csv
+from costsvc.quoting.tables.as_text import column_of
 from costsvc.quoting.tables.as_xlsx import error_workbook, to_xlsx
 from costsvc.quoting.tables.as_xml import to_xml, xml_error
 from costsvc.quoting.tables.table import Table
@@ -42,6 +43,11 @@ class View:
 
 
 JSON_ALONE: Final = View()
+
+
+def table_view(table: Callable[[Any], Table]) -> View:
+    """That of an answer of many rows, of which `.txt` shows one column."""
+    return View(table=table, value=lambda answer, field: column_of(table(answer), field))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from costsvc.api.formats import FORMATS, Presentation, View, presented, with_suffixes
-from costsvc.api.openapi import READ, SHOWN_AS, documented, query_parameters
+from costsvc.api.formats import FORMATS, Presentation, presented, table_view, with_suffixes
+from costsvc.api.openapi import READ, SHOWN_AS, SHOWN_FIELD, documented, query_parameters
 from costsvc.api.rendering import answer, given_in_query, listed
 from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
@@ -44,13 +44,13 @@ def list_of(
     answers : str
         Name of the answer's schema.
     """
-    view = View(table=partial(listing, path.strip("/").replace("-", "_"), columns))
+    view = table_view(partial(listing, path.strip("/").replace("-", "_"), columns))
 
     @route(
         with_suffixes(path, view),
         http_method=READ,
         summary=summary,
-        operation_class=documented(answers, parameters=query_parameters(wanted, more=SHOWN_AS)),
+        operation_class=documented(answers, parameters=query_parameters(wanted, more=(*SHOWN_AS, *SHOWN_FIELD))),
     )
     async def get_list(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
         shown = presented(request, view)

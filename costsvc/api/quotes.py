@@ -16,7 +16,16 @@ from pydantic import Field
 from costsvc.api.auth import needs, owner_of
 from costsvc.api.bodies import json_object
 from costsvc.api.door import HEAVY
-from costsvc.api.formats import FORMATS, Presentation, View, presented, suffix_of, to_json, with_suffixes
+from costsvc.api.formats import (
+    FORMATS,
+    Presentation,
+    View,
+    presented,
+    suffix_of,
+    table_view,
+    to_json,
+    with_suffixes,
+)
 from costsvc.api.openapi import (
     READ,
     SHOWN_AS,
@@ -71,7 +80,7 @@ _SHOWN: Final = query_parameters(NoParameters, more=(*SHOWN_AS, *SHOWN_FIELD))
 
 
 _ONE: Final = View(table=_table_of, single=True, short=FIELDS, value=_value_of)
-_LIST: Final = View(table=stored_table)
+_LIST: Final = table_view(stored_table)
 
 
 @post(
@@ -122,7 +131,9 @@ async def post_quotes(
     summary="Quotes that the holder of the key keeps",
     dependencies={"key": needs("read")},
     operation_class=documented(
-        "StoredQuotes", parameters=query_parameters(StoredFilter, more=SHOWN_AS), more_problems=_KEYED
+        "StoredQuotes",
+        parameters=query_parameters(StoredFilter, more=(*SHOWN_AS, *SHOWN_FIELD)),
+        more_problems=_KEYED,
     ),
 )
 async def get_quotes(

@@ -24,7 +24,17 @@ from costsvc.engine.sharing import (
 )
 from costsvc.engine.specs import Objectives
 
-__all__ = ["Meeting", "PrefixState", "SharingProfile", "Tier", "TierHits", "meet", "prefix_state", "reuse_of"]
+__all__ = [
+    "Meeting",
+    "PrefixState",
+    "SharingProfile",
+    "Tier",
+    "TierHits",
+    "hit_tokens",
+    "meet",
+    "prefix_state",
+    "reuse_of",
+]
 
 SHORTEST_TIME_S: Final = 1e-2
 LONGEST_TIME_S: Final = 1e9
@@ -71,6 +81,7 @@ class PrefixState:
     retention_s: float
     idle_bytes: float
     token_bytes: float
+    match_tokens: float
     requests_per_s: float
     residence_s: float
     tiers: tuple[TierHits, ...]
@@ -80,9 +91,8 @@ class PrefixState:
 
     def cached_at(self, kept_s: float) -> float:
         """Mean tokens found if blocks stayed that long, at the same rate. [token]"""
-        prompt = float(np.ravel(self.lengths.prompt)[0])
         found, _ = found_tokens(self.sharing, kept_s, self.requests_per_s, self.residence_s)
-        return float(np.clip(found, 0.0, prompt - 1.0))
+        return float(np.ravel(hit_tokens(found, self.lengths.prompt, self.match_tokens))[0])
 
     def held_at(self, kept_s: float) -> float:
         """Tokens that one cache then holds. [token]"""
@@ -166,10 +176,7 @@ def prefix_state(
     meeting: Meeting,
     tiers: tuple[Tier, ...] = (),
 ) -> PrefixState:
-    """The state of one layout where both sides meet, and what each tier holds and serves.
-
-    Only whole blocks are found again, and of a whole prompt at least one token is computed.
-    """
+    """The state of one layout where both sides meet, and what each tier holds and serves."""
     kept_s, rate, residence_s = (
         float(part[0, 0]) for part in (meeting.kept_s, meeting.requests_per_s, meeting.residence_s)
     )
@@ -205,6 +212,7 @@ def prefix_state(
         retention_s=kept_s,
         idle_bytes=hbm.capacity_bytes,
         token_bytes=token_bytes,
+        match_tokens=replica.calibration.prefix_match_tokens,
         requests_per_s=rate,
         residence_s=residence_s,
         tiers=tuple(served),
@@ -214,14 +222,32 @@ def prefix_state(
     )
 
 
+def hit_tokens(found: Floats, prompt: Floats, match_tokens: float) -> Array:
+    r"""Hits of a prompt of which so many leading tokens are held, where hits are multiples of `match_tokens`.
+
+    Lengths fall evenly on the grid of :math:`g` tokens, so :math:`(g-1)/2` are lost on average, less where
+    hardly anything is held. The last token of a prompt is computed whatever is held, because its logits begin
+    the answer: at most :math:`P - (g+1)/2` are hits. [token]
+
+    Examples
+    --------
+    >>> [round(float(hit_tokens(one, 1000.0, 16.0)), 3) for one in (0.0, 500.0, 1000.0)]
+    [0.0, 492.5, 991.5]
+    >>> [round(float(hit_tokens(one, 1000.0, 1.0)), 3) for one in (0.0, 500.0, 1000.0)]
+    [0.0, 500.0, 999.0]
+    """
+    lost = (match_tokens - 1.0) / 2 * -np.expm1(-found / match_tokens)
+    most = np.maximum(prompt - (match_tokens + 1.0) / 2, 0.0)
+    return np.asarray(np.clip(found - lost, 0.0, most))
+
+
 def _lengths_at(
     replica: Replica, lengths: Lengths, sharing: Sharing, kept_s: Array, *, rate: Floats, residence_s: Floats
 ) -> Lengths:
-    """Lengths with what is found if blocks stay that long; half a block of each find is lost on average."""
+    """Lengths with what is hit if blocks stay that long."""
     prompt = lengths.prompt
     found, shared = found_tokens(sharing, kept_s, rate, residence_s)
-    block = replica.calibration.block_tokens
-    hits = np.clip(found + block / 2 * np.expm1(-found / block), 0.0, prompt - 1.0)
+    hits = hit_tokens(found, prompt, replica.calibration.prefix_match_tokens)
     return replace(lengths, uncached=prompt - hits, cached=hits, shared=np.minimum(shared, hits))
 
 

@@ -307,6 +307,7 @@ class Calibration:
     `memory_utilization_share` is a share of: all memory, with everything inside (vLLM); what is free after
     all else (TensorRT-LLM); or all memory, for weights and cache alone (SGLang). `window_rule` says what sliding
     and chunked layers hold: their window, the same in padded layer groups with chunks whole, or everything.
+    `prefix_match_tokens` is what prefix hits are multiples of: a block, or one token.
     """
 
     gemm: Mapping[str, MatrixEfficiency]
@@ -343,6 +344,7 @@ class Calibration:
     max_sequences: float
     sampled_rows: float
     block_tokens: float
+    prefix_match_tokens: float
     resident_quantile_sigmas: float
     memory_rule: MemoryRule
     reserves_full_length: bool

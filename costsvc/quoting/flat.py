@@ -56,18 +56,31 @@ _COLUMNS: Final[Mapping[str, tuple[str, Kind]]] = {
     "output_tok_s": ("throughput.output_tok_s", "number"),
     "extrapolated": ("uncertainty.extrapolated", "flag"),
 }
+# What was added after the reason of a row without a quote.
+_LATER: Final[Mapping[str, tuple[str, Kind]]] = {
+    "input_tok_s": ("throughput.input_tok_s", "number"),
+    "requests_per_s": ("throughput.requests_per_s", "number"),
+    "output_tok_s_per_user": ("throughput.output_tok_s_per_user", "number"),
+    "mode": ("deployment.mode", "text"),
+    "gpu_price_basis": ("cost.gpu_price.basis", "text"),
+}
+_ALL: Final = {**_COLUMNS, **_LATER}
 _MONEY: Final = tuple(
-    name for name, (path, _) in _COLUMNS.items() if path.partition(".")[0] in ("as_of", "cost", "prices")
+    name for name, (path, _) in _ALL.items() if path.partition(".")[0] in ("as_of", "cost", "prices")
 )
-_WORK: Final = tuple(name for name in _COLUMNS if name not in _MONEY)
+_WORK: Final = tuple(name for name in _ALL if name not in _MONEY)
 ERROR: Final = "error"
-QUOTE_COLUMNS: Final = (*(Column(name, kind) for name, (_, kind) in _COLUMNS.items()), Column(ERROR))
+QUOTE_COLUMNS: Final = (
+    *(Column(name, kind) for name, (_, kind) in _COLUMNS.items()),
+    Column(ERROR),
+    *(Column(name, kind) for name, (_, kind) in _LATER.items()),
+)
 COLUMNS: Final = tuple(column.name for column in QUOTE_COLUMNS)
 
 
 def quote_row(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The row of an answer."""
-    return _taken(answer, _COLUMNS) | {ERROR: ""}
+    return _taken(answer, _ALL) | {ERROR: ""}
 
 
 def money_row(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +95,7 @@ def work_row(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _taken(answer: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
     currency = answer["prices"]["currency"].lower() if "prices" in answer else ""
-    return {name: value_at(answer, _COLUMNS[name][0].format(currency=currency)) for name in columns}
+    return {name: value_at(answer, _ALL[name][0].format(currency=currency)) for name in columns}
 
 
 def quote_table(rows: Iterable[Row], *, before: tuple[Column, ...] = ()) -> Table:

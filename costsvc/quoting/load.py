@@ -125,6 +125,13 @@ def _of_parameters(
     prompt = context - output
     sharing = _sharing(request, prompt, output, assumed)
     cached = (request.hit_rate or 0.0) * prompt
+    if cached > max(prompt - 1, 0):
+        raise InvalidRequest(
+            f"hit_rate is {request.hit_rate:g} of {prompt} input tokens, which leaves {prompt - cached:.3g} to "
+            f"compute. A request computes at least one: raise ctx or lower hit_rate to "
+            f"{max(prompt - 1, 0) / max(prompt, 1):.6g}.",
+            field="hit_rate",
+        )
     return Traffic(
         uncached_input_tokens=prompt - cached,
         cached_input_tokens=cached,

@@ -309,7 +309,9 @@ def _sentence(fault: Any) -> str:
         return f"{fault['ctx']['error']}."
     if fault["type"] == "missing":
         return f"{name} is missing."
-    message = fault["msg"].removeprefix("Input ")
+    message = re.sub(r"^(Input|String|List|Tuple|Dictionary|Value) (?=should |must )", "", fault["msg"])
+    if message[0].isupper():
+        message = f"is refused: {message[0].lower()}{message[1:]}"
     return f"{name} is {_shown(fault['input'])}; it {message}."
 
 

@@ -207,7 +207,7 @@ def _cost(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill) -> Se
         "utilization": number(scenario.utilization_share),
         "margin": number(scenario.request.margin),
         "replica_usd_per_hour": money(choice.deployment.gpus * bill.gpu_second_usd * SECONDS_PER_HOUR),
-        "gpu_price": {"usd_per_gpu_hour": money(price.usd_per_gpu_hour)},
+        "gpu_price": {"usd_per_gpu_hour": money(price.usd_per_gpu_hour), "basis": price.basis},
     }
 
 

@@ -180,7 +180,7 @@ def test_the_suffix_comes_before_the_parameter_and_the_parameter_before_accept(
     ("url", "said"),
     [
         (f"/quote?{ASKED}&format=ods", "choose one of json, csv, txt, xml, xlsx"),
-        ("/models?format=txt", "choose one of json, csv, xml, xlsx"),
+        ("/models?format=pdf", "choose one of json, csv, txt, xml, xlsx"),
         (f"/quote.csv?{ASKED}&field=output", "leave it away"),
         ("/quote.csv?model=llama-3-70b&gpu=h100&ctx=1,,2", "empty place"),
     ],
@@ -317,3 +317,33 @@ def test_a_comparison_is_a_table_of_what_the_json_ranks(quick: Client) -> None:
     assert [line[column] for line in lines[: len(ranked)]] == [
         float(item["blended_usd_per_mtok"]) for item in answer["items"]
     ]
+
+
+def test_text_of_a_list_is_a_column_a_line_per_row(client: Client) -> None:
+    (price,) = (item["reference_usd_per_gpu_hour"] for item in client.get("/gpus?q=h100-sxm").json()["items"])
+    alone = client.get("/gpus.txt?q=h100-sxm&field=reference_usd_per_gpu_hour")
+    assert re.fullmatch(r"\d+\.\d+", alone.text)
+    assert float(alone.text) == float(price)
+    ids = [item["id"] for item in client.get("/models").json()["items"]]
+    assert client.get("/models.txt?field=id").text.split("\n") == ids
+    compared = "model=llama-3-8b&gpu=h100,l4&ctx=4096"
+    table = rows(client.get(f"/compare.csv?{compared}").text)
+    texts = client.get(f"/compare.txt?{compared}&field=blended_usd_per_mtok").text.split("\n")
+    assert texts == [row["blended_usd_per_mtok"] for row in table]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"), [("", "Columns are as_of"), ("field=usd_per_gpu_huor", "Nearest: usd_per_gpu_hour")]
+)
+def test_text_of_a_list_without_a_known_column_names_them(client: Client, query: str, said: str) -> None:
+    response = client.get(f"/prices.txt?{query}")
+    assert response.status_code == 400
+    assert said in response.json()["detail"]
+
+
+def test_a_row_says_its_rates_and_where_its_price_comes_from(quick: Client) -> None:
+    answer = quick.get(f"/quote?{ASKED}").json()
+    (row,) = rows(quick.get(f"/quote.csv?{ASKED}").text)
+    assert float(row["input_tok_s"]) == answer["throughput"]["input_tok_s"]
+    assert row["gpu_price_basis"] == answer["cost"]["gpu_price"]["basis"]
+    assert row["mode"] == "colocated"

@@ -218,3 +218,27 @@ def asked(given: dict[str, str]) -> tuple[str | None, Any]:
         return None, make_quote(shipped(), parse_request(given), TODAY)
     except CostsvcError as error:
         return error.message, None
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ({"input_tokens": 1e300}, "it is refused: unable to parse"),
+        ({"hourly_shape": [1, 2]}, "it should have at least 24 items"),
+    ],
+)
+def test_what_is_wrong_in_a_profile_is_a_sentence(profile: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_request(
+            {"model": "m", "gpu": "g", "profile": {"output_tokens": 20, "input_tokens": 10, **profile}}
+        )
+    assert words in caught.value.message
+
+
+def test_a_hit_rate_leaves_a_token_to_compute() -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "ctx": 100, "hit_rate": 0.9999}
+    with pytest.raises(
+        InvalidRequest, match=r"computes at least one: raise ctx or lower hit_rate to 0\.98"
+    ) as caught:
+        make_quote(shipped(), parse_request(asked), TODAY)
+    assert caught.value.field == "hit_rate"

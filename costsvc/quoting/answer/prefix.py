@@ -55,6 +55,7 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
         section["retention_s"] = number(min(choice.prefix.retention_s, 1e9))
         section["idle_kv_bytes_per_gpu"] = number(choice.prefix.idle_bytes)
         section["shared_prefix_tokens"] = number(choice.prefix.shared_tokens)
+        section["match_tokens"] = number(choice.prefix.match_tokens)
     section["break_even_retention_s"] = _retention(catalog, choice, bill, prices)
     return section | tier_sections(catalog, scenario, choice, bill)
 

@@ -26,6 +26,7 @@ _FIXED: Final = frozenset(
         "step_token_budget_tokens",
         "max_sequences",
         "block_tokens",
+        "prefix_match_tokens",
     }
 )
 _DIMENSIONS: Final = (

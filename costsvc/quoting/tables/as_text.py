@@ -1,4 +1,4 @@
-"""One value of a quote as plain text, without byte order mark or line feed: a cell can compute with it."""
+"""One value of a quote, or one column of a table, as plain text without byte order mark: a cell can compute with it."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from typing import Any, Final
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.flat import COLUMNS, value_at
 from costsvc.quoting.tables.cells import cell, plain_number
-from costsvc.quoting.tables.table import Row
+from costsvc.quoting.tables.table import Row, Table
 
 # What people ask for most, by a short name → its column.
 FIELDS: Final[Mapping[str, str]] = {
@@ -46,6 +46,30 @@ def value_of(row: Row, answer: Mapping[str, Any], field: str | None) -> str:
     if isinstance(value, Mapping | list):
         raise InvalidRequest(f"'{field}' is not one value. Name one inside it.", field=_FIELD)
     return _amount(value) if isinstance(value, str) else cell(value)
+
+
+def column_of(table: Table, field: str | None) -> str:
+    """A column of a table, a line per row and none after the last, so that a single row's value is a number.
+
+    Raises
+    ------
+    InvalidRequest
+        No such column.
+    """
+    names = [column.name for column in table.columns]
+    if field is None:
+        raise InvalidRequest(
+            f"A .txt answer is one column: say which with field. Columns are {', '.join(names)}.",
+            field=_FIELD,
+        )
+    if field not in names:
+        nearest = get_close_matches(field, names, n=3) or names
+        raise InvalidRequest(f"There is no column '{field}'. Nearest: {', '.join(nearest)}.", field=_FIELD)
+    kind = next(column.kind for column in table.columns if column.name == field)
+    values = (row.get(field) for row in table.rows)
+    return "\n".join(
+        _amount(value) if kind == "number" and isinstance(value, str) else cell(value) for value in values
+    )
 
 
 def _amount(text: str) -> str:
