@@ -82,8 +82,9 @@ lock: ## Resolve both lock files anew, keeping pins that still fit (ARGS=--upgra
 	resolve -o requirements.lock && \
 	resolve --group dev -c requirements.lock -o requirements-dev.lock
 
-pictures: $(DEV) ## Take the pictures of the README anew (needs chromium)
+pictures: $(DEV) ## Take the pictures of the pages anew (needs chromium, LibreOffice and poppler-utils)
 	@$(BIN)/python -m tests.browser.pictures
+	@$(BIN)/python -m tests.spreadsheets.pictures
 
 clean: ## Remove .venv, caches and build results (never a database)
 	@rm -rf $(VENV) .peers build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Final, Literal
 
 from xlsxwriter.format import Format
@@ -14,6 +15,11 @@ from costsvc.quoting.audit.live import Live
 from costsvc.quoting.audit.plan import Plan
 
 SHEETS: Final = ("Quote", "Inputs", "Terms", "Attribution", "Points", "Sensitivity", "Band", "Sources")
+
+
+_LINE_POINTS: Final = 15
+READABLE: Final = "[>=10000]#,##0;[=0]0;General"
+"""Thousands apart in what is large; a share or a second keeps its digits."""
 
 
 class PlainSheet(Worksheet):  # type: ignore[misc]
@@ -49,13 +55,21 @@ class Frame:
         self.formats = {
             "head": add({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"}),
             "title": add({"bold": True, "font_size": 14}),
-            "live": add({"bg_color": "#FFF2CC", "border": 1}),
+            "head_right": add(
+                {"bold": True, "bottom": 1, "text_wrap": True, "valign": "top", "align": "right"}
+            ),
+            "live": add({"bg_color": "#FFF2CC", "border": 1, "num_format": READABLE, "valign": "top"}),
+            "live_share": add({"bg_color": "#FFF2CC", "border": 1, "num_format": "0%"}),
             "money": add({"num_format": "0.000000"}),
-            "price": add({"num_format": "0.0000", "bold": True}),
+            "price": add({"num_format": "0.000000", "bold": True}),
+            "readable": add({"num_format": READABLE, "valign": "top"}),
+            "top": add({"valign": "top"}),
+            "right": add({"align": "right"}),
+            "text": add({"text_wrap": True, "valign": "top", "align": "left", "indent": 1}),
             "whole": add({"num_format": "#,##0"}),
             "number": add({"num_format": "0.000000E+00"}),
             "wrap": add({"text_wrap": True, "valign": "top"}),
-            "unit": add({"indent": 1}),
+            "unit": add({"align": "left", "indent": 1}),
             "plain": add({}),
         }
         self.sheets = {name: self.book.add_worksheet(name, worksheet_class=PlainSheet) for name in SHEETS}
@@ -71,11 +85,22 @@ class Frame:
         """A formula and what it shows before anybody recalculates it."""
         self.sheets[sheet].write_formula(*at, f"={text}", self.formats[form], value)
 
-    def head(self, sheet: str, row: int, names: Sequence[str], widths: Sequence[float]) -> None:
-        """A line of column names."""
+    def head(
+        self, sheet: str, row: int, names: Sequence[str], widths: Sequence[float], numbers: Sequence[int] = ()
+    ) -> None:
+        """A line of column names; those of `numbers` stand at the right, as what is below them."""
         for column, (name, width) in enumerate(zip(names, widths, strict=True)):
-            self.sheets[sheet].write_string(row, column, name, self.formats["head"])
+            form = self.formats["head_right" if column in numbers else "head"]
+            self.sheets[sheet].write_string(row, column, name, form)
             self.sheets[sheet].set_column(column, column, width)
+
+    def texts(self, sheet: str, row: int, first: int, texts: Sequence[str], widths: Sequence[float]) -> None:
+        """Texts side by side from a column on, in a row as high as the longest needs."""
+        for column, text in enumerate(texts, start=first):
+            self.sheets[sheet].write_string(row, column, text, self.formats["text"])
+        # An indented cell holds some characters less than it is wide.
+        lines = max(ceil(len(text) / (width - 3)) for text, width in zip(texts, widths, strict=True))
+        self.sheets[sheet].set_row(row, _LINE_POINTS * max(lines, 1))
 
     def cost_of(self, label: str) -> tuple[str, float]:
         """Where a point's cost stands, and the cost. [accelerator-second]"""

@@ -47,7 +47,7 @@ def write_quote(frame: Frame, raw: Mapping[str, float]) -> None:
     sheet.write_string(0, 0, title, frame.formats["title"])
     sheet.merge_range(1, 0, 1, 5, _HELP, frame.formats["wrap"])
     sheet.set_row(1, 32)
-    frame.head("Quote", _FIRST_ROW - 1, _COLUMNS, (30, 20, 12, 60, 22, 9))
+    frame.head("Quote", _FIRST_ROW - 1, _COLUMNS, (30, 20, 12, 60, 22, 9), (1, 4, 5))
     for row, line in enumerate(_lines(frame, raw), start=_FIRST_ROW):
         sheet.write_string(row, 0, line.name)
         frame.formula("Quote", (row, 1), line.text, line.value, line.form)

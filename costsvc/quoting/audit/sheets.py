@@ -8,6 +8,12 @@ from costsvc.quoting.audit.frame import Frame
 from costsvc.quoting.audit.plan import UTILIZATIONS
 
 _FIRST_ROW: Final = 4
+_BAND: Final = {
+    "points": "measured points of the regime",
+    "regime": "whose errors these are",
+    "kind": "measured, or an estimate where too few points are of the regime",
+    "extrapolated": "whether the quote is outside what was measured",
+}
 
 
 def write_sensitivity(frame: Frame) -> None:
@@ -16,9 +22,9 @@ def write_sensitivity(frame: Frame) -> None:
     names = ("context [token]", *(f"at {share:.0%}" for share in UTILIZATIONS))
     title = "Blended price [USD/Mtok] of this deployment by context (output unchanged) and utilization"
     sheet.write_string(0, 0, title, frame.formats["title"])
-    frame.head("Sensitivity", 2, names, (18, *[12] * len(UTILIZATIONS)))
+    frame.head("Sensitivity", 2, names, (18, *[12] * len(UTILIZATIONS)), range(len(names)))
     for column, share in enumerate(UTILIZATIONS, start=1):
-        sheet.write_number(3, column, share, frame.formats["live"])
+        sheet.write_number(3, column, share, frame.formats["live_share"])
     sheet.write_string(3, 0, "utilization")
     for row, (label, context) in enumerate(contexts, start=_FIRST_ROW):
         frame.formula("Sensitivity", (row, 0), frame.reference(label, "ctx"), context, "whole")
@@ -59,14 +65,21 @@ def write_band(frame: Frame) -> None:
     for row, name in enumerate(("low_ratio", "high_ratio"), start=1):
         sheet.write_string(row, 0, f"band_{name}")
         sheet.write_number(row, 1, uncertainty[name], frame.formats["live"])
-        sheet.write_string(row, 2, uncertainty["means"])
+        frame.texts("Band", row, 2, (uncertainty["means"],), (100,))
         frame.define(f"band_{name}", "Band", row, 1)
-    rest = [(name, uncertainty[name]) for name in ("points", "regime", "kind", "extrapolated")]
-    rest += [("why extrapolated", why) for why in uncertainty["why_extrapolated"]]
-    rest += [("warning", warning) for warning in frame.answer["warnings"]]
-    for row, (name, value) in enumerate(rest, start=3):
+    for row, name in enumerate(_BAND, start=3):
+        value = uncertainty[name]
         sheet.write_string(row, 0, name)
-        sheet.write_string(row, 1 if name in uncertainty else 2, str(value))
+        if isinstance(value, bool):
+            sheet.write_string(row, 1, "yes" if value else "no", frame.formats["right"])
+        else:
+            sheet.write(row, 1, value, frame.formats["right"])
+        frame.texts("Band", row, 2, (_BAND[name],), (100,))
+    said = [("why extrapolated", why) for why in uncertainty["why_extrapolated"]]
+    said += [("warning", warning) for warning in frame.answer["warnings"]]
+    for row, (name, text) in enumerate(said, start=3 + len(_BAND)):
+        sheet.write_string(row, 0, name)
+        frame.texts("Band", row, 2, (text,), (100,))
 
 
 def name_moves(frame: Frame) -> None:

@@ -24,13 +24,15 @@ _FIRST_SLOPE: Final = 4
 _FIRST_COST: Final = _FIRST_SLOPE + 3 * len(AXES)
 _SLOPES: Final = tuple(xl_col_to_name(_FIRST_SLOPE + 3 * axis + 2) for axis in range(len(AXES)))
 _SCALE: Final = xl_col_to_name(_FIRST_COST + 2)
+_DIFFERENCE: Final = ("up [GPU s]", "down [GPU s]", "slope [GPU s/token]")
 
 
 def write_points(frame: Frame) -> None:
     """A row per evaluation (several where the concurrency is solved), a column per term."""
     table, sheet = frame.plan.sheet, frame.sheets["Points"]
     letters = {name: xl_col_to_name(index) for index, name in enumerate(table.columns)}
-    frame.head("Points", 0, table.columns, [26, 9, *[13] * (len(table.columns) - 2)])
+    widths = [26, 9, *[15] * (len(table.columns) - 2)]
+    frame.head("Points", 0, table.columns, widths, range(1, len(table.columns)))
     sheet.freeze_panes(1, 2)
     every_row = {name: in_row(text, letters) for name, text in table.templates.items()}
     for number, (values, texts) in enumerate(zip(table.rows, table.texts, strict=True), start=1):
@@ -55,9 +57,9 @@ def write_attribution(frame: Frame) -> dict[str, float]:
     """
     frame.sheets["Attribution"].freeze_panes(1, 1)
     names = ["cell", "start", "end", "place on the ray"]
-    names += [f"{axis} {what}" for axis in AXES for what in ("up", "down", "slope")]
-    names += ["cost at the start", "cost at the end", "scale"]
-    frame.head("Attribution", 0, names, [30, *[15] * (len(names) - 1)])
+    names += [f"{axis} {what}" for axis in AXES for what in _DIFFERENCE]
+    names += ["cost at the start [GPU s]", "cost at the end [GPU s]", "scale [1]"]
+    frame.head("Attribution", 0, names, [42, *[16] * (len(names) - 1)], range(1, len(names)))
     cells = frame.plan.cells
     bills = [_cell(frame, number, cell) for number, cell in enumerate(cells, start=1)]
     last, raw = len(cells) + 1, {}
@@ -117,39 +119,36 @@ def _edge(frame: Frame, edge: float) -> tuple[str, float]:
 
 def write_inputs(frame: Frame) -> None:
     """Every named number, with its unit and where it comes from."""
-    frame.head("Inputs", 0, ("name", "value", "unit", "kind", "source"), (38, 20, 12, 13, 80))
+    frame.head("Inputs", 0, ("name", "value", "unit", "kind", "source"), (38, 24, 13, 13, 90), (1,))
     sheet = frame.sheets["Inputs"]
     sheet.freeze_panes(1, 0)
     for row, one in enumerate(frame.live.inputs.listed, start=1):
-        form = frame.formats["live" if one.kind == "live" else "plain"]
-        sheet.write_string(row, 0, one.name)
+        form = frame.formats["live" if one.kind == "live" else "readable"]
+        sheet.write_string(row, 0, one.name, frame.formats["top"])
         sheet.write_number(row, 1, one.value, form)
-        for column, text in enumerate((one.unit, one.kind, one.source), start=2):
-            sheet.write_string(row, column, text, frame.formats["unit"])
+        frame.texts("Inputs", row, 2, (one.unit, one.kind, one.source), (13, 13, 90))
         frame.define(one.name, "Inputs", row, 1)
 
 
 def write_terms(frame: Frame) -> None:
     """Parts of the formulas that are the same in every row."""
-    frame.head("Terms", 0, ("name", "value", "formula"), (26, 20, 110))
+    frame.head("Terms", 0, ("name", "value", "formula"), (26, 24, 120), (1,))
     for row, (text, name) in enumerate(frame.live.inputs.terms.named.items(), start=1):
-        frame.sheets["Terms"].write_string(row, 0, name)
-        frame.formula("Terms", (row, 1), text, frame.live.inputs.terms.values[name])
-        frame.sheets["Terms"].write_string(row, 2, text)
+        frame.sheets["Terms"].write_string(row, 0, name, frame.formats["top"])
+        frame.formula("Terms", (row, 1), text, frame.live.inputs.terms.values[name], "readable")
+        frame.texts("Terms", row, 2, (text,), (120,))
         frame.define(name, "Terms", row, 1)
 
 
 def write_records(
-    frame: Frame, sheet: str, records: list[Mapping[str, Any]], widths: tuple[float, ...]
+    frame: Frame, sheet: str, records: list[Mapping[str, Any]], widths: Mapping[str, float]
 ) -> None:
     """Records of the answer, a row each, all as text."""
-    names = list(dict.fromkeys(name for record in records for name in record))
-    frame.head(sheet, 0, names, [widths[min(index, len(widths) - 1)] for index in range(len(names))])
+    frame.head(sheet, 0, list(widths), list(widths.values()))
     for row, record in enumerate(records, start=1):
-        for column, name in enumerate(names):
-            value = record.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                frame.sheets[sheet].write_number(row, column, value)
-            elif value is not None:
-                text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
-                frame.sheets[sheet].write_string(row, column, text)
+        values = [record.get(name) for name in widths]
+        texts = [
+            "; ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+            for value in values
+        ]
+        frame.texts(sheet, row, 0, texts, list(widths.values()))

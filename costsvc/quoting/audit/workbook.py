@@ -2,7 +2,7 @@
 
 import io
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.answer import grounds
@@ -26,6 +26,9 @@ from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import resolve
 from costsvc.quoting.tables.as_xlsx import new_workbook, to_xlsx
+
+# Columns of the sources with their widths. [characters]
+_SOURCES: Final = {"id": 26, "title": 44, "kind": 14, "url": 44, "locator": 44, "accessed": 12, "covers": 80}
 
 
 def quote_workbook(catalog: Catalog, request: QuoteRequest, today: date) -> bytes:
@@ -70,6 +73,6 @@ def audit_workbook(catalog: Catalog, request: QuoteRequest, today: date) -> byte
     write_inputs(frame)
     write_terms(frame)
     write_band(frame)
-    write_records(frame, "Sources", answer["sources"], (26, 50, 14, 50, 40))
+    write_records(frame, "Sources", answer["sources"], _SOURCES)
     book.close()
     return buffer.getvalue()

@@ -4,6 +4,7 @@ import io
 from typing import Final
 
 from xlsxwriter.workbook import Workbook
+from xlsxwriter.worksheet import Worksheet
 
 from costsvc.quoting.tables.as_xlsx import new_workbook, widths
 
@@ -79,6 +80,7 @@ def template_workbook(base: str) -> bytes:
     ):
         sheet = book.add_worksheet(name)
         sheet.set_column(0, 0, 130)
+        _on_one_page(sheet)
         for row, line in enumerate(text.splitlines()):
             sheet.write_string(row, 0, line)
     book.define_name("LLM.PRICE", f"={LAMBDA}")
@@ -98,7 +100,8 @@ def _prices(book: Workbook, base: str) -> None:
     bold = book.add_format({"bold": True, "bottom": 1})
     given = book.add_format({"bg_color": "#FFF2CC", "border": 1})
     price = book.add_format({"num_format": "0.000000"})
-    widths(sheet, (22, 14, 12, *[16] * len(_FIELDS), 60))
+    widths(sheet, (22, 30, 12, *[16] * len(_FIELDS), 60))
+    _on_one_page(sheet)
     sheet.write_string(0, 0, "Prices in US dollars per 1,000,000 tokens, asked from the service in B2", bold)
     sheet.write_string(1, 0, "service")
     sheet.write_string(1, 1, base, given)
@@ -117,6 +120,11 @@ def _prices(book: Workbook, base: str) -> None:
         for column, field in enumerate(_FIELDS, start=3):
             sheet.write_formula(row - 1, column, excel(value_formula(field, row)), price, "")
         sheet.write_formula(row - 1, 3 + len(_FIELDS), excel(reason_formula(row)), None, "")
+
+
+def _on_one_page(sheet: Worksheet) -> None:
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
 
 
 def _address(row: int) -> str:
