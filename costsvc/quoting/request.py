@@ -309,6 +309,8 @@ def _sentence(fault: Any) -> str:
         return f"{fault['ctx']['error']}."
     if fault["type"] == "missing":
         return f"{name} is missing."
+    if fault["type"] == "extra_forbidden":
+        return f"There is no {name} here. Take it away."
     message = re.sub(r"^(Input|String|List|Tuple|Dictionary|Value) (?=should |must )", "", fault["msg"])
     if message[0].isupper():
         message = f"is refused: {message[0].lower()}{message[1:]}"

@@ -70,6 +70,7 @@ def parts(catalog: Catalog) -> Mapping[str, Callable[[], str]]:
     return {
         "quote": lambda: _quote(catalog),
         "attributions": lambda: _attributions(catalog),
+        "spread": lambda: _spread(catalog),
         "parameters": lambda: _fields(QuoteRequest),
         "profile": lambda: _fields(TrafficProfile),
         "filters": _filters,
@@ -135,6 +136,32 @@ def _attributions(catalog: Catalog) -> str:
         cost = float(answer["cost"]["request_usd"])
         shown = " | ".join(f"{price:.4f}" for price in each.values())
         rows.append(f"| `{attribution}` | {mode} | {shown} | {total:.8f} | {cost:.8f} |")
+    return "\n".join(rows)
+
+
+def _spread(catalog: Catalog) -> str:
+    """Loads of one rate and the same mean lengths that differ in spread alone."""
+    rows = [
+        "| spread of prompts | of outputs | correlation | sequences at once | USD/Mtok | GPUs | USD per month |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for inputs, outputs, correlation in ((0.0, 0.0, 0.0), (1.2, 0.0, 0.0), (0.0, 1.2, 0.0), (0.8, 0.8, 0.9)):
+        profile = {
+            "input_tokens": 6000,
+            "output_tokens": 500,
+            "max_context_tokens": 60_000,
+            "input_cv": inputs,
+            "output_cv": outputs,
+            "length_correlation": correlation,
+            "rps": 60,
+        }
+        asked = {"model": "llama-3.1-70b", "gpu": "h100", "tp": 4, "slo": "batch", "profile": profile}
+        answer: Any = make_quote(catalog, parse_request(asked), DAY)
+        fleet, price = answer["traffic"]["autoscaled"], float(answer["prices"]["blended"]["usd_per_mtok"])
+        rows.append(
+            f"| {inputs:g} | {outputs:g} | {correlation:g} | {answer['concurrency']['limit']} | {price:.4f} "
+            f"| {fleet['gpus']:g} | {float(fleet['usd_per_month']):,.0f} |"
+        )
     return "\n".join(rows)
 
 
