@@ -50,7 +50,9 @@ def list_of(
         with_suffixes(path, view),
         http_method=READ,
         summary=summary,
-        operation_class=documented(answers, parameters=query_parameters(wanted, more=(*SHOWN_AS, *SHOWN_FIELD))),
+        operation_class=documented(
+            answers, parameters=query_parameters(wanted, more=(*SHOWN_AS, *SHOWN_FIELD))
+        ),
     )
     async def get_list(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
         shown = presented(request, view)

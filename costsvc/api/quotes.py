@@ -23,7 +23,6 @@ from costsvc.api.formats import (
     presented,
     suffix_of,
     table_view,
-    to_json,
     with_suffixes,
 )
 from costsvc.api.openapi import (
@@ -41,7 +40,7 @@ from costsvc.db.keys import ApiKey
 from costsvc.db.quotes import Reader, StoredQuote
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.audit.workbook import quote_workbook
-from costsvc.quoting.comparing import compare_quotes
+from costsvc.quoting.comparing import compare_quotes, difference_table
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import parse_filter, refuse_unknown
 from costsvc.quoting.request import QuoteRequest, parse_request
@@ -81,6 +80,7 @@ _SHOWN: Final = query_parameters(NoParameters, more=(*SHOWN_AS, *SHOWN_FIELD))
 
 _ONE: Final = View(table=_table_of, single=True, short=FIELDS, value=_value_of)
 _LIST: Final = table_view(stored_table)
+_DIFFERENCE: Final = table_view(difference_table)
 
 
 @post(
@@ -167,8 +167,7 @@ async def get_stored_quote(
     """The quote as it was written, in the format that the suffix, `format` or Accept names."""
     shown = presented(request, _ONE)
     refuse_unknown(shown.given, ())
-    suffix = suffix_of(request)
-    name = id.removesuffix(f".{suffix}") if suffix else id
+    name = _without_suffix(request, id)
     content = await sync_to_thread(_content, service, name, key, shown)
     return _kept_for_ever(request, content, shown)
 
@@ -179,7 +178,7 @@ async def get_stored_quote(
     opt=HEAVY,
     summary="What made the difference between two stored quotes",
     dependencies={"key": needs("read")},
-    operation_class=documented("Explained", parameters=query_parameters(NoParameters), more_problems=_KEYED),
+    operation_class=documented("Explained", parameters=_SHOWN, more_problems=_KEYED),
 )
 async def get_difference(
     request: Request[Any, Any, Any],
@@ -188,17 +187,17 @@ async def get_difference(
     key: NamedDependency[ApiKey],
     service: NamedDependency[Service],
 ) -> Response[bytes]:
-    """Explain the second by the first, one cause at a time."""
-    refuse_unknown(given_in_query(request), ())
+    """Explain the second by the first, one cause at a time; `.csv` and its like have a row per cause."""
+    shown = presented(request, _DIFFERENCE)
+    refuse_unknown(shown.given, ())
+    names = (id, _without_suffix(request, other))
 
-    def explain() -> dict[str, Any]:
-        first, second = (
-            json.loads(service.quotes.content(name, "json", _reads(key))[1]) for name in (id, other)
-        )
-        return compare_quotes(service.catalog, first, second, service.today())
+    def explain() -> bytes:
+        first, second = (json.loads(service.quotes.content(name, "json", _reads(key))[1]) for name in names)
+        return shown.rendered(compare_quotes(service.catalog, first, second, service.today()))
 
     explained = await service.heavy.run(explain)
-    return Response(to_json(explained), media_type="application/json", headers=_NOT_KEPT)
+    return Response(explained, media_type=shown.format.content_type, headers=_NOT_KEPT)
 
 
 def _written(kept: Mapping[str, Any], catalog: Catalog, today: date) -> dict[str, bytes]:
@@ -220,6 +219,11 @@ def _kept_for_ever(request: Request[Any, Any, Any], content: bytes, shown: Prese
     if tag in {one.strip().removeprefix("W/") for one in held.split(",")}:
         return Response(b"", status_code=304, media_type=shown.format.content_type, headers=headers)
     return Response(content, media_type=shown.format.content_type, headers=headers)
+
+
+def _without_suffix(request: Request[Any, Any, Any], name: str) -> str:
+    suffix = suffix_of(request)
+    return name.removesuffix(f".{suffix}") if suffix else name
 
 
 def _reads(key: ApiKey) -> Reader:

@@ -20,6 +20,7 @@ from costsvc.quoting.gpu_price import UNIT_PRICE
 from costsvc.quoting.money import money
 from costsvc.quoting.request import parse_request
 from costsvc.quoting.scenario import resolve
+from costsvc.quoting.tables.table import Row, Table, numbers, texts
 
 # Parameters that a reader sees as one cause, in the order in which they are changed.
 CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -39,6 +40,10 @@ _MONEY: Final = (
 )
 _IDENTITY: Final = ("engine_version", "catalog_revision", "private_revision", "as_of")
 _SHOWN: Final = ("request", "deployment")
+_COLUMNS: Final = (
+    *texts("first_id", "second_id", "cause", "first", "second"),
+    *numbers("factor", "usd_per_request"),
+)
 # Stored money has nine digits.
 _SAME: Final = 1e-7
 
@@ -86,6 +91,26 @@ def compare_quotes(
         },
         "means": "each step multiplies the cost of one request by its factor, in this order; usd_per_request "
         "is what it adds, in proportion to the logarithm of its factor, so that the steps add up",
+    }
+
+
+def difference_table(explained: Mapping[str, Any]) -> Table:
+    """The steps as a table, and all of them together in its last row."""
+    return Table(name="steps", row_name="step", columns=_COLUMNS, rows=_difference_rows(explained))
+
+
+def _difference_rows(explained: Mapping[str, Any]) -> Iterator[Row]:
+    head = {f"{side}_id": explained[side]["id"] for side in ("first", "second")}
+    usd = explained["request_usd"]
+    for step in explained["steps"]:
+        yield {**head, **step}
+    yield {
+        **head,
+        "cause": "all",
+        "first": usd["first"],
+        "second": usd["second"],
+        "factor": usd["ratio"],
+        "usd_per_request": money(float(usd["second"]) - float(usd["first"])),
     }
 
 

@@ -66,7 +66,7 @@ def key(loaded: Path) -> str:
     return secret
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_key() -> MakeKey:
     """Makes a key of a scope in a database."""
 

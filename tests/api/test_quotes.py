@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -198,6 +199,22 @@ def test_a_difference_is_explained_cause_by_cause_and_adds_up(
     changed = {one["what"]: (one["first"], one["second"]) for one in difference["changed"]}
     assert changed["request.weights"] == ("bf16", "fp8")
     assert changed["request.ctx"] == (8192, 4096)
+
+
+def test_a_difference_is_a_table_too_whose_steps_add_up_to_its_last_row(
+    client: Client, finance: dict[str, str]
+) -> None:
+    a = kept(client, finance, price_usd_per_gpu_hour="3.00")
+    b = kept(client, finance, price_usd_per_gpu_hour="4.50", margin=0.2)
+    path = f"/quotes/{a['id']}/compare/{b['id']}"
+    *steps, total = csv.DictReader(io.StringIO(client.get(f"{path}.csv", headers=finance).text))
+    assert [step["cause"] for step in steps] == ["GPU price", "margin"]
+    assert {step["first_id"] for step in (*steps, total)} == {a["id"]}
+    added = sum(float(step["usd_per_request"]) for step in steps)
+    assert added == pytest.approx(float(total["usd_per_request"]), rel=1e-6)
+    assert math.prod(float(step["factor"]) for step in steps) == pytest.approx(float(total["factor"]))
+    causes = client.get(f"{path}.txt?field=cause", headers=finance).text
+    assert causes.split("\n") == ["GPU price", "margin", "all"]
 
 
 def test_what_inputs_do_not_explain_is_the_engines(
