@@ -5,19 +5,16 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-import uvicorn
 
-from costsvc.app import create_app
-from costsvc.cli.serve import prepare
 from costsvc.db.snapshot import Catalog
-from tests.api.conftest import TODAY, settings_for
+from tests.browser.service import serving
 from tests.engine.shapes import shipped
 
 # It is for another Python, and has no doctests.
@@ -49,6 +46,37 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
+@contextmanager
+def office_running(locale: str, profile: Path) -> Iterator[Office]:
+    """LibreOffice in a locale, with a profile of its own."""
+    (profile / "user").mkdir(parents=True)
+    (profile / "user" / "registrymodifications.xcu").write_text(_PROFILE.format(locale=locale))
+    port = free_port()
+    command = ["soffice", f"-env:UserInstallation=file://{profile}", "--headless", "--norestore"]
+    accept = f"--accept=socket,host=127.0.0.1,port={port};urp;"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*command, accept], start_new_session=True, **quiet)  # type: ignore[call-overload]
+
+    def act(actions: list[dict[str, Any]]) -> list[Any]:
+        ran = subprocess.run(
+            [SYSTEM_PYTHON, str(OFFICE), str(port)],
+            input=json.dumps(actions),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+            env={"PATH": os.environ["PATH"]},
+        )
+        assert ran.returncode == 0, ran.stderr
+        return list(json.loads(ran.stdout))
+
+    try:
+        yield act
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(PATIENCE_S)
+
+
 def named(table: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """The lines of a workbook's first sheet by their names."""
     return {row[0]["text"]: row for row in table[4:]}
@@ -64,40 +92,13 @@ def office_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
     """Starts LibreOffice in a locale, once each."""
     if not bridge_is_there():
         pytest.skip("No LibreOffice with its Python bridge: apt install libreoffice-calc python3-uno.")
-    running: dict[str, tuple[subprocess.Popen[bytes], int]] = {}
+    with ExitStack() as running:
 
-    def start(locale: str) -> Office:
-        if locale not in running:
-            profile = tmp_path_factory.mktemp(f"office-{locale}")
-            (profile / "user").mkdir()
-            (profile / "user" / "registrymodifications.xcu").write_text(_PROFILE.format(locale=locale))
-            port = free_port()
-            command = ["soffice", f"-env:UserInstallation=file://{profile}", "--headless", "--norestore"]
-            accept = f"--accept=socket,host=127.0.0.1,port={port};urp;"
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            process = subprocess.Popen([*command, accept], start_new_session=True, **quiet)  # type: ignore[call-overload]
-            running[locale] = (process, port)
-        port = running[locale][1]
+        @cache
+        def start(locale: str) -> Office:
+            return running.enter_context(office_running(locale, tmp_path_factory.mktemp(f"office-{locale}")))
 
-        def act(actions: list[dict[str, Any]]) -> list[Any]:
-            ran = subprocess.run(
-                [SYSTEM_PYTHON, str(OFFICE), str(port)],
-                input=json.dumps(actions),
-                capture_output=True,
-                text=True,
-                timeout=600,
-                check=False,
-                env={"PATH": os.environ["PATH"]},
-            )
-            assert ran.returncode == 0, ran.stderr
-            return list(json.loads(ran.stdout))
-
-        return act
-
-    yield start
-    for process, _ in running.values():
-        os.killpg(process.pid, 15)
-        process.wait(PATIENCE_S)
+        yield start
 
 
 @pytest.fixture(scope="session")
@@ -109,16 +110,5 @@ def office(office_in: Callable[[str], Office]) -> Office:
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a service over the shipped catalog listens."""
-    path = tmp_path_factory.mktemp("sheets") / "costsvc.db"
-    prepare(settings_for(path))
-    app = create_app(settings_for(path), today=lambda: TODAY)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + PATIENCE_S
-    while not server.started and time.monotonic() < deadline:
-        time.sleep(0.02)
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join(PATIENCE_S)
+    with serving(tmp_path_factory.mktemp("sheets") / "costsvc.db") as address:
+        yield address

@@ -17,6 +17,9 @@ from com.sun.star.connection import NoConnectException  # type: ignore[import-no
 PATIENCE_S = 60
 # com.sun.star.sheet.FormulaResult.ERROR
 FORMULA_ERROR = 4
+LAST_COLUMN = 20
+# Of a printed page. [1/100 mm]
+LONG_SIDE, SHORT_SIDE = 29_700, 21_000
 
 
 def hidden() -> Any:
@@ -88,12 +91,37 @@ def set_input(document: Any, name: str, value: float) -> None:
     cell.Value = value
 
 
+def print_asking(office: Any, document: Any, name: str, path: str) -> None:
+    """Print a sheet whose formulas ask a service: only in a new document, and typed anew, may they."""
+    new = office.loadComponentFromURL("private:factory/scalc", "_blank", 0, (hidden(),))
+    try:
+        new.Sheets.importSheet(document, name, 0)
+        sheet = new.Sheets.getByIndex(0)
+        for row, line in enumerate(table_of(new, name, LAST_COLUMN)):
+            for column, cell in enumerate(line):
+                if cell["formula"].startswith("="):
+                    place = sheet.getCellByPosition(column, row)
+                    place.Formula = ""
+                    place.Formula = cell["formula"]
+        new.Sheets.removeByName(new.Sheets.getByIndex(1).Name)
+        page = new.StyleFamilies.getByName("PageStyles").getByName(sheet.PageStyle)
+        page.IsLandscape, page.HeaderIsOn, page.FooterIsOn = True, False, False
+        page.Width, page.Height, page.ScaleToPagesX = LONG_SIDE, SHORT_SIDE, 1
+        printing = PropertyValue()
+        printing.Name, printing.Value = "FilterName", "calc_pdf_Export"
+        new.storeToURL(f"file://{path}", (printing,))
+    finally:
+        new.close(True)
+
+
 def act(office: Any, action: dict[str, Any]) -> Any:
     """One document: opened or new, changed, recalculated, read."""
     document = office.loadComponentFromURL(action["open"], "_blank", 0, (hidden(),))
     if document is None:
         return None
     try:
+        if "print" in action:
+            return print_asking(office, document, action["sheet"], action["print"])
         if "formulas" in action:
             sheet = document.Sheets.getByIndex(0)
             for place, text in action.get("cells", {}).items():

@@ -11,8 +11,10 @@ from typing import Final
 from costsvc.quoting.audit.workbook import audit_workbook
 from costsvc.quoting.request import parse_request
 from tests.api.conftest import TODAY
+from tests.browser.service import serving
 from tests.docs.pages import ROOT
 from tests.engine.shapes import shipped
+from tests.spreadsheets.conftest import office_running
 
 PICTURES: Final = ROOT / "docs" / "pictures"
 ASKED: Final = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192}
@@ -37,6 +39,14 @@ def main() -> None:
             page = next(number for number, text in enumerate(pages, 1) if text.strip().startswith(words))
             only = ("-f", str(page), "-l", str(page), "-r", str(DOTS_PER_INCH), "-singlefile", "-png")
             run("pdftoppm", *only, printed, str(PICTURES / name))
+        with (
+            serving(Path(folder, "costsvc.db")) as address,
+            office_running("en-US", Path(folder, "pulled")) as act,
+        ):
+            asking = {"open": f"{address}/template.xlsx", "sheet": "Prices", "print": printed}
+            act([asking])
+        top = ("-r", "150", "-x", "100", "-y", "90", "-W", "1560", "-H", "180", "-singlefile", "-png")
+        run("pdftoppm", *top, printed, str(PICTURES / "template"))
 
 
 if __name__ == "__main__":

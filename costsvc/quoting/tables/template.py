@@ -98,6 +98,7 @@ def excel(formula: str) -> str:
 def _prices(book: Workbook, base: str) -> None:
     sheet = book.add_worksheet("Prices")
     bold = book.add_format({"bold": True, "bottom": 1})
+    right = book.add_format({"bold": True, "bottom": 1, "align": "right"})
     given = book.add_format({"bg_color": "#FFF2CC", "border": 1})
     price = book.add_format({"num_format": "0.000000"})
     widths(sheet, (22, 30, 12, *[16] * len(_FIELDS), 60))
@@ -112,7 +113,8 @@ def _prices(book: Workbook, base: str) -> None:
         'Excel 365 also has LLM.PRICE(model, gpu, ctx, "output"). Allow updating of links to see prices.',
     )
     for column, name in enumerate(("model", "gpu", "ctx", *_FIELDS, "why there is no price")):
-        sheet.write_string(_FIRST_ROW - 2, column, name, bold)
+        is_number = name in ("ctx", *_FIELDS)
+        sheet.write_string(_FIRST_ROW - 2, column, name, right if is_number else bold)
     for row, (model, gpu, context) in enumerate(_EXAMPLES, start=_FIRST_ROW):
         sheet.write_string(row - 1, 0, model, given)
         sheet.write_string(row - 1, 1, gpu, given)
