@@ -26,8 +26,11 @@ PATIENCE_S = 60
 _PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema"
  xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><item oor:path="/org.openoffice.Setup/L10N"><prop
- oor:name="ooSetupSystemLocale" oor:op="fuse"><value>{locale}</value></prop></item></oor:items>
+ oor:name="ooSetupSystemLocale" oor:op="fuse"><value>{locale}</value></prop></item>
+<item oor:path="/org.openoffice.Office.Calc/Formula/Calculation"><prop
+ oor:name="UseThreadedCalculationForFormulaGroups" oor:op="fuse"><value>false</value></prop></item></oor:items>
 """
+# Threads of its own gain LibreOffice nothing beside tests that run in several processes, and it may crash in them.
 
 Office = Callable[[list[dict[str, Any]]], list[Any]]
 
