@@ -11,6 +11,7 @@ from costsvc.engine.specs import DenseFfn, LayerGroup, ModelSpec, WindowRule
 
 ACTIVATION_VALUE_BYTES = 2
 LOGIT_BYTES = 8
+BRIDGED_GPUS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def memory_budget(replica: Replica) -> MemoryBudget:
     usable = replica.gpu.usable_memory_bytes * ones
     activation = activation_bytes(replica)
     runtime = calibration.runtime_bytes * ones
-    collective = np.where(replica.tp * replica.dp > 1, calibration.collective_buffer_bytes, 0.0)
+    collective = np.where(replica.tp * replica.dp > 1, _collective_bytes(replica), 0.0)
     taken = replica.weight_bytes + activation + runtime + collective
     share = calibration.memory_utilization_share
     kv = {
@@ -191,6 +192,14 @@ def memory_budget(replica: Replica) -> MemoryBudget:
         collective_bytes=collective,
         kv_bytes=kv,
     )
+
+
+def _collective_bytes(replica: Replica) -> float:
+    """Buffers of a rank that talks to others: more behind a switch, which reduces in memory of its own. [B]"""
+    calibration = replica.calibration
+    if replica.gpu.link_domain_gpus > BRIDGED_GPUS:
+        return calibration.collective_buffer_bytes
+    return calibration.switchless_buffer_bytes
 
 
 def activation_bytes(replica: Replica) -> Column:

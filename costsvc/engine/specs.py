@@ -340,6 +340,7 @@ class Calibration:
     runtime_bytes: float
     collective_buffer_bytes: float
     activation_ratio: float
+    switchless_buffer_bytes: float
     step_token_budget_tokens: float
     max_sequences: float
     sampled_rows: float

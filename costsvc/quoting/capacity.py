@@ -17,6 +17,8 @@ from costsvc.quoting.points import count_of, number_of, plain_dtype, plain_gpu, 
 from costsvc.quoting.predict import stack_of
 from costsvc.quoting.scenario import architecture_of
 
+OFFLOAD = "offload"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
@@ -64,7 +66,7 @@ def capacity_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object
     held = _held(catalog, row)
     longest = number_of(row, "max_model_len", least=1.0) or float(held.model.spec.max_context_tokens)
     given = number_of(row, "kv_gib_per_gpu")
-    kv_bytes = _budget_bytes(catalog, row, held) if given is None else given * GIB
+    kv_bytes = _budget_bytes(catalog, row, held, longest) if given is None else given * GIB
     one = held.sequence_bytes(longest)
     return {
         "kv_bytes_per_token_per_gpu": held.sequence_bytes(longest) - held.sequence_bytes(longest - 1),
@@ -110,11 +112,18 @@ def _kv(catalog: Catalog, row: Mapping[str, str]) -> DtypeSpec:
     return catalog.dtype(plain_dtype(text_of(row, "kv_dtype")) or "bf16").spec
 
 
-def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held) -> float:
+def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held, longest: float) -> float:
+    """What the budget model leaves for the cache; engines without chunks profile the longest prompt whole."""
     name = text_of(row, "gpu")
     if name is None:
         raise InvalidRequest(
             "gpu is blank and kv_gib_per_gpu too: give one of them, so that there is a memory to divide.",
+            field="gpu",
+        )
+    if OFFLOAD in name.casefold():
+        raise InvalidRequest(
+            f"gpu is '{name}': how much of the weights lies in host memory is no field of this table. Give "
+            f"kv_gib_per_gpu, or leave the offload out.",
             field="gpu",
         )
     gpu = catalog.gpu(plain_gpu(name))
@@ -126,6 +135,9 @@ def _budget_bytes(catalog: Catalog, row: Mapping[str, str], held: _Held) -> floa
     share = number_of(row, "gpu_memory_utilization")
     if share is not None:
         calibration = replace(calibration, memory_utilization_share=share)
+    whole = catalog.judgements.find("whole_prefill_tokens", {"stack": held.stack.id}).value
+    if calibration.step_token_budget_tokens < longest <= whole:
+        calibration = replace(calibration, step_token_budget_tokens=longest)
     replica = compile_replica(held.model.spec, gpu.spec, calibration, [deployment])
     kv_bytes = float(memory_budget(replica).kv_bytes[0, 0])
     if kv_bytes <= 0:

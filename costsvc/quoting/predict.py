@@ -33,7 +33,7 @@ from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of
 
 SIXTEEN_BIT_BYTES = 2
 SMALLEST = 1e-9
-_RELEASE = re.compile(r"\s*v?(\d+\.\d+)")
+_RELEASE = re.compile(r"\s*~?v?(\d+\.\d+)")
 _VENDOR_FLOODS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
 
 

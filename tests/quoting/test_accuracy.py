@@ -1,18 +1,13 @@
 """The shipped calibration on the published points: a change of the engine that makes it worse is seen here."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand
-from costsvc.errors import CostsvcError
 from costsvc.ingest.files import catalog_root
 from costsvc.quoting.accuracy import band_figure, by_regime, figure
 from costsvc.quoting.calibrate import Errors, predicted_errors
-from costsvc.quoting.capacity import capacity_point
 from costsvc.quoting.measured import read_measurements
 from costsvc.quoting.scenario import architecture_of
 from costsvc.quoting.validation import read_held_out
@@ -20,7 +15,6 @@ from costsvc.quoting.validation_file import HELD_OUT
 
 ROOT = catalog_root(None)
 CORE = ROOT / "measured" / "throughput_core.csv"
-LOGS = Path(__file__).parents[2].parent / "shared" / "data" / "reports" / "kv_capacity.csv"
 
 
 @pytest.fixture(scope="module")
@@ -87,19 +81,3 @@ def test_no_generation_is_forgotten(in_sample: Errors) -> None:
 
 def test_a_band_multiplies_through() -> None:
     assert ErrorBand(low_ratio=0.5, high_ratio=2.0, points=1).of(3.0) == (1.5, 6.0)
-
-
-@pytest.mark.skipif(not LOGS.is_file(), reason="the capacity logs are not beside the checkout")
-def test_engines_log_the_tokens_that_the_budget_model_expects(catalog: Catalog) -> None:
-    errors = []
-    with LOGS.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if not (row["kv_tokens"] and row["gpu"]):
-                continue
-            try:
-                found = capacity_point(catalog, {**row, "kv_gib_per_gpu": ""})
-            except CostsvcError:
-                continue
-            errors.append(float(str(found["kv_tokens"])) / float(row["kv_tokens"]) - 1.0)
-    assert len(errors) >= 30
-    assert np.median(np.abs(errors)) <= 0.05
