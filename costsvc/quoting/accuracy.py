@@ -1,6 +1,6 @@
 """How far predictions are from measurements: figures by regime, for the report and for `GET /validation`."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
@@ -53,6 +53,7 @@ def _concurrency(one: Measurement) -> str:
 
 
 REGIMES: Mapping[str, Key] = {
+    "table": lambda one: one.table,
     "architecture": lambda one: architecture_of(one.point.model.spec),
     "generation": lambda one: one.point.gpu.spec.generation,
     "accelerator": lambda one: one.point.gpu.id,
@@ -64,19 +65,33 @@ REGIMES: Mapping[str, Key] = {
 }
 
 
-def figure(quantity: str, regime: str, ratios: Vector) -> Figure | None:
-    """The figure of predicted-over-measured ratios; None where nothing was measured."""
-    errors = ratios[np.isfinite(ratios)] - 1.0
+def figure(quantity: str, regime: str, ratios: Vector, weights: Vector | None = None) -> Figure | None:
+    """The figure of predicted-over-measured ratios; None where nothing was measured.
+
+    Parameters
+    ----------
+    weights : array, optional
+        How much each point counts; all alike where left out. [1]
+    """
+    known = np.isfinite(ratios)
+    errors = ratios[known] - 1.0
     if not len(errors):
         return None
+    counts = None if weights is None else weights[known]
     return Figure(
         quantity=quantity,
         regime=regime,
         points=len(errors),
-        median_error_share=float(np.median(np.abs(errors))),
-        p90_error_share=float(np.percentile(np.abs(errors), 90)),
-        bias_share=float(np.median(errors)),
+        median_error_share=_percentile(np.abs(errors), 50.0, counts),
+        p90_error_share=_percentile(np.abs(errors), 90.0, counts),
+        bias_share=_percentile(errors, 50.0, counts),
     )
+
+
+def _percentile(values: Vector, percent: float, weights: Vector | None) -> float:
+    if weights is None:
+        return float(np.percentile(values, percent))
+    return float(np.percentile(values, percent, method="inverted_cdf", weights=weights))
 
 
 def headline(errors: Errors) -> list[Figure]:
@@ -98,14 +113,15 @@ def by_regime(errors: Errors, regime: str) -> list[Figure]:
     return [one for one in figures if one is not None and one.points >= LEAST_SHOWN]
 
 
-def by_configuration(errors: Errors) -> Figure | None:
-    """The rate, each configuration counting once: the median over configurations of their median."""
-    rows: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for one, ratio in zip(errors.measurements, errors.rate, strict=True):
-        if np.isfinite(ratio):
-            rows[one.configuration].append(float(ratio))
-    medians = np.asarray([1.0 + np.median(np.abs(np.asarray(values) - 1.0)) for values in rows.values()])
-    return figure("output tokens/s", "each configuration once", medians)
+def by_configuration(errors: Errors) -> list[Figure]:
+    """The rate of all points and of each table, weighted so that every configuration counts once."""
+    known = np.isfinite(errors.rate)
+    sizes = Counter(one.configuration for one, has in zip(errors.measurements, known, strict=True) if has)
+    weights = np.asarray([1.0 / max(sizes[one.configuration], 1) for one in errors.measurements])
+    tables = np.asarray([one.table for one in errors.measurements])
+    parts = [("all", known), *((name, known & (tables == name)) for name in sorted(set(tables)))]
+    found = (figure("output tokens/s", name, errors.rate[of], weights[of]) for name, of in parts)
+    return [one for one in found if one is not None]
 
 
 def band_figure(errors: Errors, judgements: Judgements) -> BandFigure:

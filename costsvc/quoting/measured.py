@@ -16,15 +16,16 @@ from costsvc.quoting.points import number_of, text_of
 from costsvc.quoting.predict import Point, point_of
 
 TRUSTED_TIERS = frozenset({"", "A", "B"})
-SHEET, UNFINISHED = "source_file=", "wip=True"
+SHEET, UNFINISHED, EAGER = "source_file=", "wip=True", "enforce_eager"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One row: the point and what was measured. NaN where the source does not say. [token/s], [s]"""
+    """One row of a table: the point and what was measured. NaN where the source does not say. [token/s], [s]"""
 
     id: str
     source: str
+    table: str = ""
     point: Point
     output_tokens_per_s: float
     ttft_s: float
@@ -70,15 +71,18 @@ def read_measurements(catalog: Catalog, files: Iterable[Path]) -> tuple[list[Mea
     for path in files:
         for row in _rows(path):
             id = row.get("id", "")
+            if EAGER in (row.get("notes") or ""):
+                left.append(LeftOut(id=id, reason="it ran without the graphs that engines replay by default"))
+                continue
             if (row.get("tier") or "").strip() not in TRUSTED_TIERS:
                 left.append(LeftOut(id=id, reason=f"tier {row['tier']}: not to be calibrated on"))
                 continue
             try:
-                found = _measurement(catalog, row)
+                found = _measurement(catalog, row, path.stem)
             except CostsvcError as error:
                 left.append(LeftOut(id=id, reason=error.message))
                 continue
-            doubt = _doubt(found)
+            doubt = _unknown_load(row, found) or _doubt(found)
             if doubt is None:
                 kept.append(found)
             else:
@@ -120,12 +124,25 @@ def _doubt(one: Measurement) -> str | None:
     return None
 
 
+def _unknown_load(row: Mapping[str, str], one: Measurement) -> str | None:
+    """Why the load of a run that states no rate of arrivals cannot be told from what left.
+
+    Where all are served as they come, as many come as leave; where they wait longer than they are served,
+    what left is a result.
+    """
+    silent = text_of(row, "mode") == "server" and not text_of(row, "rps")
+    waits = one.ttft_s > one.tpot_s * one.point.traffic.output_tokens
+    if silent and waits and not text_of(row, "concurrency_or_batch"):
+        return "it states no rate of arrivals, and its requests wait longer than they are served"
+    return None
+
+
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         yield from csv.DictReader(file)
 
 
-def _measurement(catalog: Catalog, row: Mapping[str, str]) -> Measurement:
+def _measurement(catalog: Catalog, row: Mapping[str, str], table: str) -> Measurement:
     renamed = {**row}
     if text_of(row, "concurrency_or_batch"):
         renamed["concurrency"] = row["concurrency_or_batch"]
@@ -136,6 +153,7 @@ def _measurement(catalog: Catalog, row: Mapping[str, str]) -> Measurement:
     return Measurement(
         id=row.get("id", ""),
         source=row.get("source") or row.get("silicon_data_source") or "",
+        table=table,
         point=point_of(catalog, renamed),
         output_tokens_per_s=rate or np.nan,
         ttft_s=(number_of(row, f"{prefix}ttft_ms") or np.nan) / 1e3,

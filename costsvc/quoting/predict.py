@@ -34,6 +34,8 @@ from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of
 SIXTEEN_BIT_BYTES = 2
 SMALLEST = 1e-9
 _RELEASE = re.compile(r"\s*~?v?(\d+\.\d+)")
+_DAY = re.compile(r"\d{4}(-\d{2}){0,2}(?!\d)")
+_VLLM_0_7 = "2025-01-27"
 _VENDOR_FLOODS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
 
 
@@ -113,7 +115,7 @@ def replica_of(catalog: Catalog, point: Point) -> Replica:
 def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     """Resolve a row of the `predict` schema; blanks are defaults."""
     model, gpu = catalog.model(required_text(row, "model")), catalog.gpu(required_text(row, "gpu"))
-    stack = stack_of(catalog, text_of(row, "engine"), text_of(row, "engine_version"))
+    stack = stack_of(catalog, text_of(row, "engine"), text_of(row, "engine_version") or _release_by_date(row))
     weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     tp, pp, dp, ep = parallelism(row, model)
@@ -189,6 +191,15 @@ def stack_of(catalog: Catalog, engine: str | None, version: str | None = None) -
         with suppress(NotInCatalog):
             return catalog.stack(spelling)
     return catalog.stack(DEFAULT_STACK)
+
+
+def _release_by_date(row: Mapping[str, str]) -> str | None:
+    """The newest release that a run of a day can have had, where its table does not name one.
+
+    vLLM 0.7.0 is of 2025-01-27; a day is ISO 8601 and may be a year or a month. Other spellings tell nothing.
+    """
+    day = _DAY.match(text_of(row, "date") or "")
+    return "0.6" if day and day.group() < _VLLM_0_7[: len(day.group())] else None
 
 
 def cache_dtype(

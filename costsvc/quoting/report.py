@@ -46,6 +46,8 @@ def _page(validation: Section, pictures: Mapping[str, str]) -> str:
         _gallery(pictures),
         "## By regime, held out\n",
     ]
+    once = cast("list[Section]", validation["each_configuration_once"])
+    parts.append(_table("Each configuration counting once", once))
     for name, rows in cast("dict[str, list[Section]]", validation["held_out_regimes"]).items():
         parts.append(_table(name.capitalize(), rows))
     parts.append(_table("Disaggregated deployments", cast("list[Section]", validation["disaggregated"])))

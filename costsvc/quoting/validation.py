@@ -33,13 +33,12 @@ def validation_of(catalog: Catalog, folder: Path, held_out_file: Path) -> tuple[
     all_held_out = read_held_out(held_out_file, kept) if held_out_file.is_file() else errors
     errors, held_out = errors.of_mode("colocated"), all_held_out.of_mode("colocated")
     bands = band_figure(held_out, catalog.judgements)
-    whole = by_configuration(held_out)
     section: Section = {
         "points": len(kept),
         "left_out": len(left),
         "held_out": [_plain(one.plain()) for one in headline(held_out)],
         "headline": [_plain(one.plain()) for one in headline(errors)],
-        "each_configuration_once": None if whole is None else _plain(whole.plain()),
+        "each_configuration_once": [_plain(one.plain()) for one in by_configuration(held_out)],
         "bands": {
             "points": bands.points,
             "inside_share": round(bands.inside_share, DIGITS),
