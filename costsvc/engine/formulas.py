@@ -79,6 +79,11 @@ def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any) -> Any:
     return np.minimum(np.maximum(arriving, np.minimum(uncached, room)), room)
 
 
+def busiest_prefill(prefill: Any, rank_share: Any, dp: Any, prompt: Any) -> Any:
+    """Prompt tokens of the rank that has most: a prompt lies whole on one, and the step waits for it. [token]"""
+    return np.maximum(prefill * rank_share, np.minimum(prefill, prompt) * (rank_share * dp))
+
+
 def queue_factor(load_share: Any, sequences: Any) -> Any:
     r"""Mean wait of a prompt in service times: M/D/1, :math:`\rho / 2(1 - \rho)`, at most half the loop. [1]
 
@@ -104,6 +109,7 @@ def compiled(function: Function) -> Function:
 _rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
 _touched_experts, _tokens_each = compiled(touched_experts), compiled(tokens_each)
 _mixed_prefill_tokens, _launched_s = compiled(mixed_prefill_tokens), compiled(launched_s)
+_busiest_prefill = compiled(busiest_prefill)
 
 
 class Coefficients(NamedTuple):
@@ -143,6 +149,7 @@ STEPS: Final = (
     "verified_tokens",
     "tokens_per_step",
     "launches_s",
+    "prompt_tokens",
 )
 HOST_STEPS: Final = [STEPS.index(name) for name in ("step_overhead_s", "sampled_s", "prompt_s", "launches_s")]
 """What the host does: a draft's passes are launched without it."""
@@ -171,7 +178,9 @@ def _own_s(
 ) -> Any:
     """The sum of one network's terms of a step. [s]"""
     proposed = decode * (steps[10] - 1.0)
-    tokens, rows = (decode + proposed + prefill) * steps[0], prefill * steps[0]
+    mean = (decode + proposed + prefill) * steps[0]
+    rows = _busiest_prefill(prefill, steps[0], steps[1], steps[13])
+    tokens = (decode + proposed) * steps[0] + rows
     heads, yielded = (sampled + proposed) * steps[0], sampled + decode * (steps[11] - 1.0)
     total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
     total += _units_s(tokens, steps[6], 0.0)
@@ -181,7 +190,7 @@ def _own_s(
         total += _rows_s(passing, roof[0], roof[1], roof[2])
     for place in range(experts.shape[1]):
         block = experts[:, place]
-        visits = tokens * steps[1] * block[6]
+        visits = mean * steps[1] * block[6]
         touched = _touched_experts(visits, block[0], block[2])
         each = _tokens_each(visits, block[1], touched)
         total += touched * _rows_s(each, block[3], block[4], block[5])

@@ -27,8 +27,8 @@ TINY: Final = 1e-9
 class Offered:
     """Loads: requests held in flight, or arriving at a rate, or all there is.
 
-    `concurrency` infinite is as many as fit, `rps` infinite a flood, both finite arrivals of which no more are
-    in flight; `max_batch` caps the scheduler where finite; `prefill_ratio` is how much prefill pool stands
+    `concurrency` infinite is as many as fit of a flood, `rps` infinite a flood, both finite arrivals of which no
+    more are in flight; `max_batch` caps the scheduler where finite; `prefill_ratio` is how much prefill pool stands
     beside a decode replica, infinite as much as it needs. [sequences], [requests/s], [1]
     """
 
@@ -74,25 +74,30 @@ def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
 def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
     """Users who each send the next request at once; those beyond the limit wait outside.
 
-    Of those in the engine some are in prefill: by Little's law :math:`B = N D / (D + TTFT)` decode, with
-    D the time of the output. A prefill pool that passes on R prompts/s lets at most :math:`B = R D` decode,
-    and the others wait for it.
+    An offline flood of unstated size has `flood_tokens`, and `flood_least_requests` at least. Of those in the
+    engine some are in prefill: by Little's law :math:`B = N D / (D + TTFT)` decode, with D the time of the output;
+    an offline run is long, so the opening burst is no part of that TTFT. A prefill pool that passes on R prompts/s
+    lets at most :math:`B = R D` decode, and the others wait for it.
     """
     ceiling, bound = _tightest({name: limits[name] for name in ("memory", "max_num_seqs")})
-    inside = np.minimum(offered.concurrency, ceiling)
+    flood = ~np.isfinite(offered.concurrency)
+    ends = offered.mode == "offline-maxthroughput"
+    offering = np.where(flood & ends, _flood_requests(replica, lengths), offered.concurrency)
+    inside = np.minimum(offering, ceiling)
     tokens = limits.get("step_tokens", np.full_like(inside, np.inf))
     running = np.minimum(inside, tokens)
     plan = LoopPlan(replica, lengths, 1.0)
     loop = plan.at(running)
-    flood = ~np.isfinite(offered.concurrency)
     pooled = bool(np.isfinite(offered.prefill_ratio).any())
     for _ in range(POOL_ROUNDS if pooled else 0 if flood.all() else LOOP_ROUNDS):
         decode_s = loop.step_s * lengths.output
-        first_s = benchmark_ttft_s(replica, lengths, loop, inside)
+        first_s = benchmark_ttft_s(replica, lengths, loop, np.ones_like(inside) if ends else inside)
         running = np.minimum(np.where(flood, inside, inside * decode_s / (decode_s + first_s)), tokens)
         running = np.minimum(running, _passed_on(loop, offered) * decode_s) if pooled else running
         loop = plan.at(running)
     rate = running / (loop.step_s * lengths.output)
+    if ends:
+        rate = np.where(flood, rate * _full_share(plan, loop, offering / inside), rate)
     waiting = np.where(flood, np.inf, np.maximum(offered.concurrency - inside, 0.0))
     first_s = benchmark_ttft_s(replica, lengths, loop, inside)
     if pooled:
@@ -103,8 +108,25 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
         ttft_s=first_s + waiting / rate,
         tpot_s=loop.step_s,
         sequences=inside,
-        bound=np.where(offered.concurrency <= ceiling, GIVEN, by_tokens),
+        bound=np.where(offering <= ceiling, GIVEN, by_tokens),
     )
+
+
+def _flood_requests(replica: Replica, lengths: Lengths) -> Array:
+    """Requests that a benchmark queues at once where it does not say how many. [requests]"""
+    tokens, least = replica.calibration.flood_tokens, replica.calibration.flood_least_requests
+    return np.maximum(tokens / (lengths.prompt + lengths.output), least)
+
+
+def _full_share(plan: LoopPlan, loop: Loop, waves: Array) -> Array:
+    r"""Steady rate that is left of a flood of w waves of alike requests, :math:`w / (w + \tau)`. [1]
+
+    The last wave is part full, and a step's share a that no sequence shortens is lost on its empty slots:
+    half of it where nothing says how full, none where a single wave holds all, :math:`\tau = a/2 \min(w - 1, 1)`.
+    """
+    fixed_share = plan.at(np.full_like(waves, TINY)).step_s / loop.step_s
+    tail = fixed_share / 2.0 * np.minimum(waves - 1.0, 1.0)
+    return np.asarray(waves / (waves + tail))
 
 
 def _passed_on(loop: Loop, offered: Offered) -> Array:

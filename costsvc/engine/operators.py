@@ -62,7 +62,8 @@ def matrix_efficiency(
 ) -> MatrixEfficiency:
     """Shares for a weight dtype; without matrix units for it the weights are widened on the fly.
 
-    A weight-only product reads few bytes but computes at the 16-bit peak, at a share of its efficiency.
+    A weight-only product reads few bytes but computes at the 16-bit peak, at a share of its efficiency. It fills
+    the matrix units with fewer rows, as it waits for fewer bytes of weights: half of the rows at half the width.
     """
     table = calibration.moe if experts else calibration.gemm
     if not is_weight_only(gpu, dtype):
@@ -71,7 +72,7 @@ def matrix_efficiency(
     return MatrixEfficiency(
         mfu_share=wide.mfu_share * calibration.weight_only_mfu_share,
         mbu_share=table[dtype.id].mbu_share,
-        half_tokens=wide.half_tokens,
+        half_tokens=wide.half_tokens * dtype.value_bytes / SIXTEEN_BIT_BYTES,
     )
 
 
@@ -190,9 +191,10 @@ def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats,
     far = ranks > _node_gpus(gpu, calibration)
     scale_up = gpu.link_bytes_per_s * calibration.link_efficiency_share
     pcie = gpu.pcie_bytes_per_s * calibration.pcie_efficiency_share
-    near = np.where(beyond_link | (gpu.link_domain_gpus <= 1), pcie, scale_up)
-    latency_s = np.where(far, calibration.network_latency_s, calibration.link_latency_s)
-    return latency_s, np.where(far, calibration.network_bytes_per_s, near)
+    over_pcie = beyond_link | (gpu.link_domain_gpus <= 1)
+    near_s = np.where(over_pcie, calibration.pcie_latency_s, calibration.link_latency_s)
+    latency_s = np.where(far, calibration.network_latency_s, near_s)
+    return latency_s, np.where(far, calibration.network_bytes_per_s, np.where(over_pcie, pcie, scale_up))
 
 
 def _node_gpus(gpu: GpuSpec, calibration: Calibration) -> float:

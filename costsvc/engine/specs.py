@@ -322,6 +322,7 @@ class Calibration:
     link_efficiency_share: float
     link_latency_s: float
     pcie_efficiency_share: float
+    pcie_latency_s: float
     node_gpus: float
     network_bytes_per_s: float
     network_latency_s: float
@@ -339,14 +340,16 @@ class Calibration:
     memory_utilization_share: float
     runtime_bytes: float
     collective_buffer_bytes: float
-    activation_ratio: float
     switchless_buffer_bytes: float
+    activation_ratio: float
     step_token_budget_tokens: float
     max_sequences: float
     sampled_rows: float
     block_tokens: float
     prefix_match_tokens: float
     resident_quantile_sigmas: float
+    flood_tokens: float
+    flood_least_requests: float
     memory_rule: MemoryRule
     reserves_full_length: bool
     window_rule: WindowRule

@@ -7,7 +7,7 @@ import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import Array, launched_s, tokens_each
+from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
 from costsvc.engine.parameters import distinct_experts, log_miss_share
@@ -72,7 +72,8 @@ class StepPlan:
 
     With pipeline stages the batch runs as `pp` micro-batches; a sequence gets its next token when all have
     passed, so the iteration takes `pp` times the slowest stage, and a bubble more. With attention
-    data-parallelism each rank has its share of the sequences, and experts see the tokens of all.
+    data-parallelism each rank has its share of the sequences, but a prompt lies whole on one and all wait for it;
+    experts see the tokens of all.
     `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
 
     Steps with prompts are launched layer by layer where pure decode steps replay a captured graph: small models
@@ -89,6 +90,9 @@ class StepPlan:
 
     def __init__(self, replica: Replica, contexts: Batch) -> None:
         self._of = _of_replica(replica)
+        self._prompt_tokens = np.minimum(
+            contexts.prefill_last - contexts.prefill_first, replica.calibration.step_token_budget_tokens
+        )
         slow = self._of.slowdown_ratio
         decode, prefill = Line(0.0, 0.0), list[Roof]()
         for group in replica.attention_groups:
@@ -109,14 +113,16 @@ class StepPlan:
         """
         of = self._of
         proposed = decode * (of.verified_tokens - 1.0)
-        tokens, rows = (decode + proposed + prefill) * of.rank_share, prefill * of.rank_share
+        mean = (decode + proposed + prefill) * of.rank_share
+        rows = busiest_prefill(prefill, of.rank_share, of.dp, self._prompt_tokens)
+        tokens = (decode + proposed) * of.rank_share + rows
         attention: Floats = 0.0
         for roof in self._prefill:
             attention = attention + roof.seconds(rows)
         kernels = StepTime(
             projections_s=of.projections.seconds(tokens),
             ffn_s=of.ffn.seconds(tokens) + (of.router.seconds(tokens) if of.router else 0.0),
-            experts_s=of.experts_s(tokens),
+            experts_s=of.experts_s(mean),
             decode_attention_s=self._decode.seconds(decode * of.rank_share),
             prefill_attention_s=attention,
             communication_s=of.communication.seconds(tokens),
@@ -157,7 +163,7 @@ class StepPlan:
         operators_ = [*of.roofs, of.head, *self._prefill]
         roofs = filled([(roof.row_s, roof.memory_s, roof.half_rows) for roof in operators_], points)
         experts = filled([block.coefficients for block in of.experts], points)
-        return roofs, experts, filled([of.steps(self._decode)], points)[:, 0]
+        return roofs, experts, filled([(*of.steps(self._decode), self._prompt_tokens)], points)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +225,7 @@ class _OfReplica:
         return total
 
     def steps(self, decode: Line) -> tuple[Floats, ...]:
-        """In the order of `formulas.STEPS`."""
+        """In the order of `formulas.STEPS`, without the prompt's tokens, which depend on contexts."""
         attention, exchange = (
             (decode.once_s, decode.unit_s),
             (self.communication.once_s, self.communication.unit_s),

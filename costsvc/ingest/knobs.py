@@ -45,11 +45,12 @@ class KnobFields(Strict):
 
 
 class KnobWeights(Strict):
-    """How much a relative error of each measured quantity counts."""
+    """How much a relative error of each measured quantity counts; TPOT under arrivals at a rate by itself."""
 
     rate: Quantity
     tpot: Quantity
     ttft: Quantity
+    arrivals_tpot: Quantity
 
     def spec(self) -> FitWeights:
         """As the engine takes them."""

@@ -23,7 +23,7 @@ from costsvc.quoting.perturbed import with_steps
 from costsvc.quoting.scenario import architecture_of
 
 ITERATIONS = 12
-FOLD_ITERATIONS = 8
+FOLD_ITERATIONS = 12
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
@@ -246,12 +246,15 @@ def _fit_group(
 ) -> FitGroup:
     """Weights fall with the size of a configuration, so that no sweep outvotes all others.
 
-    Servers are told their rate, and their first tokens wait in a queue that the table does not describe;
-    with pools they wait for prefill workers of another layout, and TPOT counts as a rate does elsewhere.
+    Servers are told their rate, and their first tokens wait in a queue that the table does not describe; what
+    runs at once hangs on how arrivals clump, so their TPOT says less of a step than a closed loop's. With pools
+    prompts wait for prefill workers of another layout, and TPOT counts as a rate does elsewhere.
     """
     size = sizes.get(group.measurements[0].configuration, 1)
     server, pooled = group.offered.mode == "server", group.point.deployment.mode == "disaggregated"
-    say = weights.rate / weights.tpot if pooled and weights else 1.0
+    say = 1.0
+    if weights and (pooled or server):
+        say = (weights.rate if pooled else weights.arrivals_tpot) / weights.tpot
     nothing = np.full_like(group.tpot_s, np.nan)
     return FitGroup(
         lengths=group.lengths,

@@ -50,16 +50,21 @@ def scope_of(group: PointGroup) -> dict[str, str]:
 def expand(knobs: Sequence[KnobFields], groups: Sequence[PointGroup], priors: Priors) -> list[Setting]:
     """Every scope of every level that has `least_points` points; broad ones first.
 
-    A generation whose kernels were measured is tied to those, not to the other generations.
+    A generation whose kernels were measured is tied to those, not to the other generations; an accelerator lies
+    in its generation, so what is measured of the one says something of the other.
     """
     settings: list[Setting] = []
+    generations = {group.point.gpu.id: group.point.gpu.spec.generation for group in groups}
     for knob in knobs:
         places: dict[Scope, int] = {}
         for level, keys in enumerate(knob.levels):
             for scope, points in _populated(knob, keys, groups).items():
                 prior = _kernel_prior(knob, scope, priors)
+                inside = set(scope) | {("generation", generations[id]) for key, id in scope if key == "gpu"}
                 around = [
-                    (settings[index].level, index) for at, index in places.items() if set(at) < set(scope)
+                    (settings[index].level, index)
+                    for at, index in places.items()
+                    if settings[index].level < level and set(at) <= inside
                 ]
                 parent = -1 if prior is not None else max(around, default=(-1, -1))[1]
                 places[scope] = len(settings)

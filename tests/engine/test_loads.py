@@ -73,3 +73,30 @@ def test_loads_side_by_side_are_served_as_alone() -> None:
     first = offered_load("server", rps=1.0)
     together = serve(replica, LENGTHS, replace(first, rps=np.asarray([rates])))
     assert together.output_tokens_per_s[0] == pytest.approx(alone, rel=1e-6)
+
+
+def _flood(least: float) -> tuple[Served, Served]:
+    """A flood of so many requests, and a loop that never ends."""
+    replica = served("llama-3.1-8b")
+    calibration = replace(replica.calibration, flood_tokens=1.0, flood_least_requests=least)
+    replica = replace(replica, calibration=calibration)
+    flood = serve(replica, LENGTHS, offered_load("offline-maxthroughput"))
+    return flood, serve(replica, LENGTHS, offered_load("continuous"))
+
+
+def test_a_flood_has_no_more_in_flight_than_it_queues() -> None:
+    few, endless = _flood(20.0)
+    assert one(few.sequences) == pytest.approx(20.0)
+    assert int(few.bound[0, 0]) == GIVEN
+    assert one(endless.sequences) > 20.0
+
+
+def test_the_last_wave_of_a_flood_is_part_full_and_a_long_flood_does_not_see_it() -> None:
+    shares = []
+    slots = one(_flood(1e9)[1].sequences)
+    for waves in (1.0, 1.5, 4.0, 1e4):
+        flood, endless = _flood(waves * slots)
+        shares.append(one(flood.output_tokens_per_s) / one(endless.output_tokens_per_s))
+    alone, part, four, many = shares
+    assert alone == pytest.approx(1.0)
+    assert 0.5 < part < four < many == pytest.approx(1.0, rel=1e-3)

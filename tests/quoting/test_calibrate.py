@@ -1,5 +1,6 @@
 """The fit gives back what made its points, does not depend on their order, and holds configurations out whole."""
 
+from dataclasses import replace
 from datetime import date
 from itertools import product
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from costsvc.db.snapshot import Catalog
+from costsvc.engine.calibration import fit
 from costsvc.engine.loads import serve
 from costsvc.engine.serving import lengths_of
 from costsvc.ingest.judgements import ScopeKey
@@ -16,7 +18,7 @@ from costsvc.quoting.knobs import expand
 from costsvc.quoting.measured import Measurement, grouped
 from costsvc.quoting.predict import point_of, replica_of
 
-WEIGHTS = KnobWeights(rate=1.0, tpot=0.4, ttft=0.2)
+WEIGHTS = KnobWeights(rate=1.0, tpot=0.4, ttft=0.2, arrivals_tpot=0.2)
 
 
 def knob(name: str, prior: float, *levels: list[ScopeKey]) -> KnobFields:
@@ -87,6 +89,29 @@ def test_a_generation_with_measured_kernels_is_tied_to_them(catalog: Catalog) ->
     hopper, blackwell = by_scope[("generation", "hopper"),], by_scope[("generation", "blackwell"),]
     assert (hopper.parent, hopper.prior) == (-1, 0.3)
     assert (blackwell.parent, blackwell.prior) == (0, 0.4)
+
+
+def test_an_accelerator_is_tied_to_its_generation(catalog: Catalog) -> None:
+    groups = grouped(measurements(catalog, slower=1.0))
+    settings = expand([knob("slowdown_ratio", 1.0, ["generation", "stack"], ["gpu", "stack"])], groups, {})
+    for setting in settings[-2:]:
+        assert dict(setting.scope)["gpu"] in ("h100-sxm", "b200-sxm")
+        above = dict(settings[setting.parent].scope)
+        assert above == {
+            "generation": catalog.gpu(dict(setting.scope)["gpu"]).spec.generation,
+            "stack": "vllm",
+        }
+
+
+def test_a_few_odd_points_do_not_carry_off_a_broad_value(catalog: Catalog) -> None:
+    """Most points of a generation rest on their own accelerator; two odd ones do not move what is above it."""
+    points = measurements(catalog, slower=1.0)
+    odd = [replace(one, output_tokens_per_s=one.output_tokens_per_s / 5.0) for one in points[:2]]
+    tight = knob("slowdown_ratio", 1.0).model_copy(update={"deviations": [0.05]})
+    fitting = Fitting(catalog, KnobsFile(weights=WEIGHTS, knobs=[tight]), grouped(odd), {})
+    problem = fitting.problem()
+    found = fit(replace(problem, start=problem.prior), 10)
+    assert 1.0 < np.exp(found[0]) < 1.15
 
 
 def test_a_configuration_is_held_out_whole(catalog: Catalog) -> None:
