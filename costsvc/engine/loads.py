@@ -74,7 +74,7 @@ def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
 def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
     """Users who each send the next request at once; those beyond the limit wait outside.
 
-    An offline flood of unstated size has `flood_tokens`, and `flood_least_requests` at least. Of those in the
+    An offline flood of unstated size has `flood_tokens`, and `flood_least_sequences` at least. Of those in the
     engine some are in prefill: by Little's law :math:`B = N D / (D + TTFT)` decode, with D the time of the output;
     an offline run is long, so the opening burst is no part of that TTFT. A prefill pool that passes on R prompts/s
     lets at most :math:`B = R D` decode, and the others wait for it.
@@ -114,7 +114,7 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
 
 def _flood_requests(replica: Replica, lengths: Lengths) -> Array:
     """Requests that a benchmark queues at once where it does not say how many. [requests]"""
-    tokens, least = replica.calibration.flood_tokens, replica.calibration.flood_least_requests
+    tokens, least = replica.calibration.flood_tokens, replica.calibration.flood_least_sequences
     return np.maximum(tokens / (lengths.prompt + lengths.output), least)
 
 

@@ -349,7 +349,7 @@ class Calibration:
     prefix_match_tokens: float
     resident_quantile_sigmas: float
     flood_tokens: float
-    flood_least_requests: float
+    flood_least_sequences: float
     memory_rule: MemoryRule
     reserves_full_length: bool
     window_rule: WindowRule

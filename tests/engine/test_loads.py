@@ -78,7 +78,7 @@ def test_loads_side_by_side_are_served_as_alone() -> None:
 def _flood(least: float) -> tuple[Served, Served]:
     """A flood of so many requests, and a loop that never ends."""
     replica = served("llama-3.1-8b")
-    calibration = replace(replica.calibration, flood_tokens=1.0, flood_least_requests=least)
+    calibration = replace(replica.calibration, flood_tokens=1.0, flood_least_sequences=least)
     replica = replace(replica, calibration=calibration)
     flood = serve(replica, LENGTHS, offered_load("offline-maxthroughput"))
     return flood, serve(replica, LENGTHS, offered_load("continuous"))
