@@ -48,9 +48,9 @@ def units_s(units: Any, once_s: Any, unit_s: Any) -> Any:
     return (units > 0) * (once_s + units * unit_s)
 
 
-def launched_s(kernels_s: Any, prefill: Any, launches_s: Any) -> Any:
-    """Kernels, where there are prompts under the roof of what the host launches in a second. [s]"""
-    return np.hypot(kernels_s, (prefill > 0) * launches_s)
+def launched_s(kernels_s: Any, prefill: Any, launches_s: Any, captured_tokens: Any) -> Any:
+    """Kernels, under the roof of what the host launches where prompts are more than a captured graph holds. [s]"""
+    return np.hypot(kernels_s, np.minimum(prefill / captured_tokens, 1.0) * launches_s)
 
 
 def touched_experts(tokens: Any, experts: Any, log_miss_share: Any) -> Any:
@@ -149,6 +149,7 @@ STEPS: Final = (
     "verified_tokens",
     "tokens_per_step",
     "launches_s",
+    "captured_tokens",
     "prompt_tokens",
 )
 HOST_STEPS: Final = [STEPS.index(name) for name in ("step_overhead_s", "sampled_s", "prompt_s", "launches_s")]
@@ -179,7 +180,7 @@ def _own_s(
     """The sum of one network's terms of a step. [s]"""
     proposed = decode * (steps[10] - 1.0)
     mean = (decode + proposed + prefill) * steps[0]
-    rows = _busiest_prefill(prefill, steps[0], steps[1], steps[13])
+    rows = _busiest_prefill(prefill, steps[0], steps[1], steps[14])
     tokens = (decode + proposed) * steps[0] + rows
     heads, yielded = (sampled + proposed) * steps[0], sampled + decode * (steps[11] - 1.0)
     total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
@@ -195,7 +196,7 @@ def _own_s(
         each = _tokens_each(visits, block[1], touched)
         total += touched * _rows_s(each, block[3], block[4], block[5])
     host_s = steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
-    return _launched_s(total, prefill, steps[12]) + host_s
+    return _launched_s(total, rows, steps[12], steps[13]) + host_s
 
 
 @compiled

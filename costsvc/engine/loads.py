@@ -9,12 +9,12 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.attention import Floats
 from costsvc.engine.formulas import Array
-from costsvc.engine.loop import Loop, LoopPlan, prompt_batch, run_loop, ttft_unloaded_s
+from costsvc.engine.loop import Loop, LoopPlan, prompt_s, run_loop, step_token_limit, ttft_unloaded_s
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits
-from costsvc.engine.step import step_time
 
 LoadMode: TypeAlias = Literal["static", "continuous", "server", "offline-maxthroughput"]
 LOOP_ROUNDS: Final = 2
@@ -86,12 +86,12 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
     inside = np.minimum(offering, ceiling)
     tokens = limits.get("step_tokens", np.full_like(inside, np.inf))
     running = np.minimum(inside, tokens)
-    plan = LoopPlan(replica, lengths, 1.0)
+    plan, first = LoopPlan(replica, lengths, 1.0), FirstToken(replica, lengths)
     loop = plan.at(running)
     pooled = bool(np.isfinite(offered.prefill_ratio).any())
     for _ in range(POOL_ROUNDS if pooled else 0 if flood.all() else LOOP_ROUNDS):
         decode_s = loop.step_s * lengths.output
-        first_s = benchmark_ttft_s(replica, lengths, loop, np.ones_like(inside) if ends else inside)
+        first_s = first.mean_s(loop, np.ones_like(inside) if ends else inside)
         running = np.minimum(np.where(flood, inside, inside * decode_s / (decode_s + first_s)), tokens)
         running = np.minimum(running, _passed_on(loop, offered) * decode_s) if pooled else running
         loop = plan.at(running)
@@ -99,7 +99,7 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
     if ends:
         rate = np.where(flood, rate * _full_share(plan, loop, offering / inside), rate)
     waiting = np.where(flood, np.inf, np.maximum(offered.concurrency - inside, 0.0))
-    first_s = benchmark_ttft_s(replica, lengths, loop, inside)
+    first_s = first.mean_s(loop, inside)
     if pooled:
         first_s = np.maximum(first_s, inside / rate - loop.step_s * lengths.output)
     by_tokens = np.where(running >= tokens, BOUNDS.index("step_tokens"), bound)
@@ -141,25 +141,29 @@ def _fewer_in_flight(free: Served, closed: Served, offered: Offered) -> Served:
     return Served(**{name: np.where(less, getattr(closed, name), getattr(free, name)) for name in names})
 
 
-def benchmark_ttft_s(replica: Replica, lengths: Lengths, loop: Loop, inside: Array) -> Array:
-    """Mean time to first token of a closed loop, as benchmarks average it: opening burst included. [s]
+class FirstToken:
+    """Time to first token as benchmarks average it over a closed loop, its opening burst included.
 
-    A floor of the stack, the own prompt behind those it meets, and a share of the whole loop's prompts, which
-    start together and stay clumped where lengths are alike. With pools the own prompt alone: what waits before
-    a prefill pool follows from its rate.
+    A floor of the stack, the own prompt, the steps that pass before a token is out, and a share of the prompts
+    of the whole loop: they start together, fill steps, and stay clumped where lengths are alike. With pools the
+    own prompt alone: what waits before a prefill pool follows from its rate.
     """
-    calibration = replica.calibration
-    if replica.deployments[0].mode == "disaggregated":
-        own_s = ttft_unloaded_s(replica, lengths) - calibration.ttft_floor_s
-        return np.asarray(calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s)
-    own_s = np.maximum(lengths.uncached / _room(replica, loop), 1.0) * loop.mixed_step_s
-    marginal_s = (loop.mixed_step_s - loop.decode_step_s) * lengths.uncached / loop.mixed_prefill
-    others = calibration.ttft_burst_share * (inside - 1.0) * np.maximum(marginal_s, 0.0)
-    return np.asarray(calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s + others)
 
+    def __init__(self, replica: Replica, lengths: Lengths) -> None:
+        calibration = replica.calibration
+        self._steps: Floats = calibration.ttft_steps_ratio
+        own_s: Floats = prompt_s(replica, lengths, lengths.uncached)
+        full_s = prompt_s(replica, lengths, calibration.step_token_budget_tokens)
+        packed_s: Floats = lengths.uncached / step_token_limit(replica) * full_s
+        if replica.deployments[0].mode == "disaggregated":
+            self._steps, packed_s = 0.0, 0.0
+            own_s = ttft_unloaded_s(replica, lengths) - calibration.ttft_floor_s
+        self._others_s = calibration.ttft_burst_share * packed_s
+        self._own_s = calibration.ttft_floor_s + calibration.ttft_prompt_ratio * own_s
 
-def _room(replica: Replica, loop: Loop) -> Array:
-    return np.maximum(loop.mixed_prefill, replica.calibration.step_token_budget_tokens)
+    def mean_s(self, loop: Loop, inside: Array) -> Array:
+        """The mean with `inside` requests in the engine. [s]"""
+        return np.asarray(self._own_s + self._steps * loop.step_s + (inside - 1.0) * self._others_s)
 
 
 def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
@@ -176,7 +180,7 @@ def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dic
     wait_s = _slot_wait_s(rate / most, ceiling, loop.step_s * lengths.output)
     return Served(
         output_tokens_per_s=rate * lengths.output,
-        ttft_s=benchmark_ttft_s(replica, lengths, loop, np.ones_like(running)) + wait_s,
+        ttft_s=FirstToken(replica, lengths).mean_s(loop, np.ones_like(running)) + wait_s,
         tpot_s=loop.step_s,
         sequences=running,
         bound=np.where(most <= offered.rps, bound, GIVEN),
@@ -226,18 +230,22 @@ def _arriving(plan: LoopPlan, tokens_per_s: Array, ceiling: Array, full: Loop) -
 
 
 def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[str, Array]) -> Served:
-    """A batch that starts and ends together: all prompts first, then the outputs in step."""
+    """A batch that starts and ends together: all prompts first, then the outputs in step.
+
+    The first prompt has its first token when it alone is through; a mean one waits for a share of the others,
+    half where they pass one after another, all where an engine takes them in one step.
+    """
     memory = limits["memory"]
     batch = np.where(np.isfinite(offered.concurrency), offered.concurrency, memory)
     together = np.minimum(batch, memory)
     loop = run_loop(replica, lengths, together, 1.0)
-    tokens = together * lengths.uncached / (replica.dp * replica.pp)
-    chunk = np.minimum(tokens, replica.calibration.step_token_budget_tokens)
-    prefill_s = tokens / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
+    prefill_s = prompt_s(replica, lengths, together * lengths.uncached / (replica.dp * replica.pp))
+    first_s = np.minimum(prompt_s(replica, lengths, lengths.uncached), prefill_s)
+    first_s = first_s + replica.calibration.ttft_wave_share * (prefill_s - first_s)
     whole_s = prefill_s + lengths.output * loop.decode_step_s
     return Served(
         output_tokens_per_s=together * lengths.output / whole_s,
-        ttft_s=prefill_s + (batch / together - 1.0) / 2 * whole_s,
+        ttft_s=first_s + (batch / together - 1.0) / 2 * whole_s,
         tpot_s=loop.decode_step_s,
         sequences=together,
         bound=np.where(offered.concurrency <= memory, GIVEN, BOUNDS.index("memory")),

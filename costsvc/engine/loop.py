@@ -176,13 +176,17 @@ def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:
 
     In disaggregated deployments the cache's transfer and the first decode step are on the way.
     """
-    chunk = np.minimum(lengths.uncached, replica.calibration.step_token_budget_tokens)
-    prefill = lengths.uncached / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
-    prefill = prefill + replica.calibration.ttft_floor_s
+    prefill_s = replica.calibration.ttft_floor_s + prompt_s(replica, lengths, lengths.uncached)
     if replica.deployments[0].mode == "colocated":
-        return np.asarray(prefill)
-    first = step_time(replica, loop_batch(replica, lengths, 1.0, 0.0)).total_s
-    return np.asarray(prefill + transfer_s(replica, lengths) + first)
+        return np.asarray(prefill_s)
+    first_s = step_time(replica, loop_batch(replica, lengths, 1.0, 0.0)).total_s
+    return np.asarray(prefill_s + transfer_s(replica, lengths) + first_s)
+
+
+def prompt_s(replica: Replica, lengths: Lengths, tokens: Floats) -> Floats:
+    """Prefill of so many prompt tokens on each idle engine process, in steps of at most the token budget. [s]"""
+    chunk = np.minimum(tokens, replica.calibration.step_token_budget_tokens)
+    return tokens / chunk * step_time(replica, prompt_batch(replica, lengths, chunk)).total_s
 
 
 def transfer_s(replica: Replica, lengths: Lengths) -> Floats:

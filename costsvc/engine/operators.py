@@ -165,7 +165,8 @@ def all_to_all(ranks: Floats, experts_per_token: int, gpu: GpuSpec, calibration:
 
     A token crosses once to each other destination that holds one of its k experts, not once for each expert:
     of :math:`n` destinations :math:`(n - 1)(1 - (1 - 1/n)^k)` on average. Destinations are ranks; where the
-    network is crossed they are nodes, in which a token is passed on over the faster link.
+    network is crossed they are nodes, in which a token is passed on over the faster link. Sorting tokens by
+    expert and meeting all ranks takes `exchange_latency_s` whatever their number.
 
     References
     ----------
@@ -175,7 +176,8 @@ def all_to_all(ranks: Floats, experts_per_token: int, gpu: GpuSpec, calibration:
     node = _node_gpus(gpu, calibration)
     destinations = np.where(np.asarray(ranks) > node, np.asarray(ranks) / node, ranks)
     crossings = (destinations - 1.0) * (1.0 - (1.0 - 1.0 / destinations) ** experts_per_token)
-    return Line(np.where(ranks > 1, latency_s, 0.0), crossings / bytes_per_s)
+    once_s = latency_s + calibration.exchange_latency_s
+    return Line(np.where(ranks > 1, once_s, 0.0), crossings / bytes_per_s)
 
 
 def link(ranks: Floats, gpu: GpuSpec, calibration: Calibration) -> tuple[Floats, Floats]:

@@ -326,17 +326,21 @@ class Calibration:
     node_gpus: float
     network_bytes_per_s: float
     network_latency_s: float
+    exchange_latency_s: float
     exchange_overlap_share: float
     pipeline_bubble_share: float
     step_overhead_s: float
     layer_overhead_s: float
     eager_layer_s: float
+    captured_tokens: float
     token_overhead_s: float
     prompt_overhead_s: float
     slowdown_ratio: float
     ttft_floor_s: float
+    ttft_steps_ratio: float
     ttft_prompt_ratio: float
     ttft_burst_share: float
+    ttft_wave_share: float
     memory_utilization_share: float
     runtime_bytes: float
     collective_buffer_bytes: float

@@ -76,8 +76,9 @@ class StepPlan:
     experts see the tokens of all.
     `slowdown_ratio` is what is left unexplained of this card, stack and dtype, on all terms alike.
 
-    Steps with prompts are launched layer by layer where pure decode steps replay a captured graph: small models
-    wait for the host, :math:`\sqrt{t^2 + t_l^2}` for :math:`t` of kernels and :math:`t_l` of launches.
+    Steps with prompts of more tokens than a captured graph holds are launched layer by layer: small models wait
+    for the host, :math:`\sqrt{t^2 + t_l^2}` for :math:`t` of kernels and :math:`t_l` of launches. Prompts come
+    unevenly, so of steps with fewer, part is launched: as great a part as they are of the graph's tokens.
 
     Where tokens are proposed, each sequence brings them along to be verified: its cache is read once for all.
     `draft` passes once a token, launched without the host in between, and prefills the same prompts.
@@ -131,7 +132,8 @@ class StepPlan:
             host_overhead_s=0.0,
             draft_s=0.0,
         )
-        waiting_s = launched_s(kernels.total_s, prefill, of.launches_s) - kernels.total_s
+        launched = launched_s(kernels.total_s, rows, of.launches_s, of.captured_tokens)
+        waiting_s = launched - kernels.total_s
         host_s = waiting_s + of.host_s(decode, sampled)
         return replace(kernels, host_overhead_s=host_s, draft_s=self._draft_s(decode, prefill))
 
@@ -206,6 +208,7 @@ class _OfReplica:
     communication: Line
     layer_overhead_s: Floats
     launches_s: Floats
+    captured_tokens: float
     step_overhead_s: Floats
     sampled_s: Floats
     prompt_s: Floats
@@ -232,7 +235,8 @@ class _OfReplica:
         )
         overheads = self.layer_overhead_s, self.step_overhead_s, self.sampled_s, self.prompt_s
         proposed = self.verified_tokens, self.yielded_tokens
-        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed, self.launches_s
+        launches = self.launches_s, self.captured_tokens
+        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed, *launches
 
     def host_s(self, decode: Floats, sampled: Floats) -> Floats:
         """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
@@ -262,6 +266,7 @@ def _of_replica(replica: Replica) -> _OfReplica:
         communication=_communication(replica).times(slow),
         layer_overhead_s=slow * replica.plain_layers * calibration.layer_overhead_s,
         launches_s=replica.pp * replica.plain_layers * calibration.eager_layer_s,
+        captured_tokens=calibration.captured_tokens,
         step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
         sampled_s=host * calibration.token_overhead_s,
         prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,

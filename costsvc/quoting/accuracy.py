@@ -95,13 +95,20 @@ def _percentile(values: Vector, percent: float, weights: Vector | None) -> float
 
 
 def headline(errors: Errors) -> list[Figure]:
-    """Rate, TPOT and TTFT over all points, and the rate by architecture."""
+    """Rate, TPOT and TTFT over all points, TPOT where the load is a number in flight, and the rate by architecture."""
     found = [
         figure("output tokens/s", "all", errors.rate),
         figure("TPOT", "all", errors.tpot),
+        figure("TPOT", "concurrency stated", errors.tpot[concurrency_stated(errors)]),
         figure("TTFT", "all", errors.ttft),
     ]
     return [one for one in found if one is not None] + by_regime(errors, "architecture")
+
+
+def concurrency_stated(errors: Errors) -> NDArray[np.bool_]:
+    """Which points were measured with a stated number in flight, and not at a rate of arrivals."""
+    offered = [one.point.offered for one in errors.measurements]
+    return np.asarray([one.mode != "server" and np.isfinite(one.concurrency).all() for one in offered], bool)
 
 
 def by_regime(errors: Errors, regime: str) -> list[Figure]:

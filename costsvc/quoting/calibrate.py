@@ -246,12 +246,14 @@ def _fit_group(
 ) -> FitGroup:
     """Weights fall with the size of a configuration, so that no sweep outvotes all others.
 
-    Servers are told their rate, and their first tokens wait in a queue that the table does not describe; what
-    runs at once hangs on how arrivals clump, so their TPOT says less of a step than a closed loop's. With pools
-    prompts wait for prefill workers of another layout, and TPOT counts as a rate does elsewhere.
+    Servers are told their rate, and their first tokens wait in a queue that the table does not describe, like
+    those of floods, whose number in flight is what ran and not what was sent; what runs at once hangs on how
+    arrivals clump, so their TPOT says less of a step than a closed loop's. With pools prompts wait for prefill
+    workers of another layout, and TPOT counts as a rate does elsewhere.
     """
     size = sizes.get(group.measurements[0].configuration, 1)
     server, pooled = group.offered.mode == "server", group.point.deployment.mode == "disaggregated"
+    queued = server or pooled or group.offered.mode == "offline-maxthroughput"
     say = 1.0
     if weights and (pooled or server):
         say = (weights.rate if pooled else weights.arrivals_tpot) / weights.tpot
@@ -260,7 +262,7 @@ def _fit_group(
         lengths=group.lengths,
         offered=group.offered,
         output_tokens_per_s=nothing if server else group.output_tokens_per_s,
-        ttft_s=nothing if server or pooled else group.ttft_s,
+        ttft_s=nothing if queued else group.ttft_s,
         tpot_s=group.tpot_s,
         weight=np.full_like(group.tpot_s, say * size**-CONFIGURATION_EXPONENT),
     )

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costsvc.engine.loads import Served, serve
+from costsvc.engine.loads import FirstToken, Served, serve
+from costsvc.engine.loop import prompt_s, run_loop
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import GIVEN, lengths_of
 from costsvc.quoting.predict import offered_load
@@ -100,3 +101,47 @@ def test_the_last_wave_of_a_flood_is_part_full_and_a_long_flood_does_not_see_it(
     alone, part, four, many = shares
     assert alone == pytest.approx(1.0)
     assert 0.5 < part < four < many == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("wave_share", "waited"), [(0.5, 4.5), (1.0, 8.0)])
+def test_a_mean_prompt_of_a_wave_waits_for_half_the_others_or_for_all(
+    wave_share: float, waited: float
+) -> None:
+    replica = served("llama-3-70b", tp=4)
+    replica = replica.under(replace(replica.calibration, ttft_wave_share=wave_share))
+    lengths = lengths_of(requests(8_192, 100))  # a whole step each
+    found = serve(replica, lengths, offered_load("static", concurrency=8.0))
+    alone_s = one(prompt_s(replica, lengths, lengths.uncached))
+    assert one(found.ttft_s) == pytest.approx(waited * alone_s)
+
+
+def test_a_wave_of_one_waits_for_nobody() -> None:
+    replica = served("llama-3-70b", tp=4)
+    found = run(replica, "static", concurrency=1.0)
+    assert one(found.ttft_s) == pytest.approx(one(prompt_s(replica, LENGTHS, LENGTHS.uncached)))
+
+
+def test_first_tokens_of_a_loop_wait_for_steps_and_for_the_others() -> None:
+    replica = served("llama-3-70b", tp=4)
+    calibration = replica.calibration
+    loop = run_loop(replica, LENGTHS, np.asarray([[16.0]]), 1.0)
+
+    def mean_s(inside: float, **changes: Any) -> float:
+        changed = replica.under(replace(calibration, **changes))
+        return one(FirstToken(changed, LENGTHS).mean_s(loop, np.asarray([[inside]])))
+
+    steps = calibration.ttft_steps_ratio
+    assert mean_s(16.0, ttft_steps_ratio=steps + 2) - mean_s(16.0) == pytest.approx(2 * one(loop.step_s))
+    alone_s = calibration.ttft_floor_s + steps * one(loop.step_s)
+    alone_s += calibration.ttft_prompt_ratio * one(prompt_s(replica, LENGTHS, LENGTHS.uncached))
+    assert mean_s(1.0) == pytest.approx(alone_s)
+    others_s = mean_s(16.0) - mean_s(1.0)
+    assert mean_s(31.0) - mean_s(16.0) == pytest.approx(others_s)
+    assert others_s < 15 * calibration.ttft_burst_share * one(prompt_s(replica, LENGTHS, LENGTHS.uncached))
+
+
+def test_a_stack_that_holds_tokens_back_is_later_by_its_steps() -> None:
+    replica = served("llama-3-70b", tp=4)
+    held = replica.under(replace(replica.calibration, ttft_steps_ratio=replica.calibration.ttft_steps_ratio + 10))
+    sooner, later = (run(one_, "continuous", concurrency=8.0) for one_ in (replica, held))
+    assert one(later.ttft_s) == pytest.approx(one(sooner.ttft_s) + 10 * one(later.tpot_s), rel=0.05)

@@ -114,6 +114,7 @@ def test_a_token_goes_once_to_each_place_of_its_experts(
     rate = JUDGED.network_bytes_per_s if on_network else H100.link_bytes_per_s * JUDGED.link_efficiency_share
     seconds = one(operators.all_to_all(float(ranks), chosen, H100, JUDGED).seconds(message))
     latency = JUDGED.network_latency_s if on_network else JUDGED.link_latency_s
+    latency += JUDGED.exchange_latency_s
     assert (seconds - latency) * rate / message == pytest.approx(float(elsewhere), rel=0.02)
 
 
@@ -212,3 +213,17 @@ def test_steps_with_prompts_wait_for_the_host_where_kernels_are_short() -> None:
     assert one(step_time(slow, mixed).total_s) > 32 * 1e-3
     kernels_s = one(step_time(fast, mixed).total_s)
     assert one(step_time(slow, mixed).total_s) < kernels_s + 32 * 1e-3
+
+
+@pytest.mark.parametrize(("prompt", "launched_share"), [(64.0, 0.125), (512.0, 1.0), (4_096.0, 1.0)])
+def test_prompts_within_a_captured_graph_are_launched_in_part(prompt: float, launched_share: float) -> None:
+    replica = served("llama-3.1-8b", tp=8)
+    batch = loop_batch(replica, lengths_of(requests(1_000, 100)), 8.0, prompt)
+
+    def step_s(eager_layer_s: float, captured_tokens: float) -> float:
+        calibration = replace(
+            replica.calibration, eager_layer_s=eager_layer_s, captured_tokens=captured_tokens
+        )
+        return one(step_time(replica.under(calibration), batch).total_s)
+
+    assert step_s(1e-2, 512.0) == pytest.approx(step_s(launched_share * 1e-2, 1.0))
