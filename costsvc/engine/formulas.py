@@ -53,20 +53,26 @@ def launched_s(kernels_s: Any, prefill: Any, launches_s: Any, captured_tokens: A
     return np.hypot(kernels_s, np.minimum(prefill / captured_tokens, 1.0) * launches_s)
 
 
-def touched_experts(tokens: Any, experts: Any, log_miss_share: Any) -> Any:
-    r"""Expected experts that a batch touches, uniform routing: :math:`E (1 - (1 - k/E)^m)`. [experts]
+def touched_experts(tokens: Any, experts: Any, log_miss_share: Any, evenness: Any) -> Any:
+    r"""Expected experts that a batch touches, :math:`E (1 - (1 + m ((1 - k/E)^{-1/\kappa} - 1))^{-\kappa})`. [experts]
+
+    Experts are not equally sought: their popularity is spread like a gamma variate of shape :math:`\kappa`, which
+    turns the exponential of uniform routing, :math:`E (1 - (1 - k/E)^m)`, into that power. One token touches k.
 
     Parameters
     ----------
     log_miss_share : float
         :math:`\ln(1 - k/E)`.
+    evenness : float
+        :math:`\kappa`; infinite is uniform. [1]
 
     References
     ----------
     .. [1] Occupancy of E cells by m draws of k without replacement; Feller, An Introduction to Probability
        Theory, vol. 1, 3rd ed., section IV.2.
     """
-    return -experts * np.expm1(tokens * log_miss_share)
+    grown = np.log1p(tokens * np.expm1(-log_miss_share / evenness))
+    return -experts * np.expm1(-evenness * grown)
 
 
 def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
@@ -117,8 +123,8 @@ class Coefficients(NamedTuple):
 
     `roofs` are row_s, memory_s and half_rows of each operator: those that all tokens pass, the head, then
     prefill attention. `experts` are, of each kind of block, number, experts per token, ln of the missed share,
-    the roof of one, and the skew of the busiest rank. `steps` and `loop` are in the order of `STEPS` and `LOOP`.
-    Those of the network that proposes tokens follow; without one it passes 0 times.
+    the roof of one, the skew of the busiest rank and the evenness. `steps` and `loop` are in the order of
+    `STEPS` and `LOOP`. Those of the network that proposes tokens follow; without one it passes 0 times.
     """
 
     token_roofs: int
@@ -192,7 +198,7 @@ def _own_s(
     for place in range(experts.shape[1]):
         block = experts[:, place]
         visits = mean * steps[1] * block[6]
-        touched = _touched_experts(visits, block[0], block[2])
+        touched = _touched_experts(visits, block[0], block[2], block[7])
         each = _tokens_each(visits, block[1], touched)
         total += touched * _rows_s(each, block[3], block[4], block[5])
     host_s = steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
@@ -368,7 +374,7 @@ def most_sequences(
 def make_ready() -> None:
     """Compile, or fetch what was compiled before, so that no request has to wait for it."""
     one, steps = np.ones((1, 1)), np.ones((len(STEPS), 1, 1))
-    roofs, experts = np.ones((3, 2, 1, 1)), np.ones((7, 1, 1, 1))
+    roofs, experts = np.ones((3, 2, 1, 1)), np.ones((8, 1, 1, 1))
     of = Coefficients(
         token_roofs=1,
         roofs=roofs,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import touched_experts
 from costsvc.engine.specs import DenseFfn, Ffn, LayerGroup, ModelSpec, MoeFfn
 
 GATED_MATRICES = 3
@@ -124,8 +123,7 @@ def distinct_experts(ffn: MoeFfn, tokens: Floats) -> Floats:
     >>> round(float(distinct_experts(MoeFfn(experts=8, experts_per_token=2, intermediate_size=1), 1.0)), 12)
     2.0
     """
-    touched: Floats = touched_experts(tokens, ffn.experts, log_miss_share(ffn))
-    return touched
+    return -ffn.experts * np.expm1(tokens * log_miss_share(ffn))
 
 
 def log_miss_share(ffn: MoeFfn) -> float:

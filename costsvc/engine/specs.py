@@ -319,6 +319,7 @@ class Calibration:
     attention_prefill_mfu_share: float
     attention_prefill_half_tokens: float
     expert_skew_ratio: float
+    expert_evenness_ratio: float
     link_efficiency_share: float
     link_latency_s: float
     pcie_efficiency_share: float

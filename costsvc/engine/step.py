@@ -7,10 +7,10 @@ import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each
+from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each, touched_experts
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
-from costsvc.engine.parameters import distinct_experts, log_miss_share
+from costsvc.engine.parameters import log_miss_share
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -178,11 +178,13 @@ class _Experts:
     ffn: MoeFfn
     roof: Roof
     skew_ratio: Floats
+    evenness: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
         """All touched experts of the busiest rank. [s]"""
         busiest = tokens * self.skew_ratio
-        touched = distinct_experts(self.ffn, busiest)
+        facts = self.ffn.experts, log_miss_share(self.ffn), self.evenness
+        touched: Floats = touched_experts(busiest, *facts)
         return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
     @property
@@ -190,7 +192,7 @@ class _Experts:
         """As `formulas.Coefficients` has them."""
         roof, ffn = self.roof, self.ffn
         facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
-        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio
+        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio, self.evenness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +283,12 @@ def _expert_layers(replica: Replica, group: ExpertGroup, slow: Column) -> _Exper
     skew_ratio = np.where(replica.ep > 1, replica.calibration.expert_skew_ratio, 1.0)
     parameters = group.expert_parameters / (replica.tp * replica.dp)
     roof = operators.gemm(parameters, dtype, replica.gpu, efficiency)
-    return _Experts(ffn=group.ffn, roof=roof.times(slow * group.stage_layers), skew_ratio=skew_ratio)
+    return _Experts(
+        ffn=group.ffn,
+        roof=roof.times(slow * group.stage_layers),
+        skew_ratio=skew_ratio,
+        evenness=replica.calibration.expert_evenness_ratio,
+    )
 
 
 def _decode_layer(replica: Replica, group: AttentionGroup, contexts: Batch) -> Line:

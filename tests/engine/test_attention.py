@@ -19,7 +19,8 @@ from costsvc.engine.attention import (
     decode_visible_tokens,
     mean_visible_tokens,
 )
-from costsvc.engine.parameters import distinct_experts
+from costsvc.engine.formulas import touched_experts
+from costsvc.engine.parameters import distinct_experts, log_miss_share
 from costsvc.engine.specs import MoeFfn
 
 INDEXER = SparseIndexer(selected_tokens=64, heads=4, head_dim=16)
@@ -152,3 +153,28 @@ def test_distinct_experts_agree_with_uniform_routing(experts: int, chosen: int, 
     expected = float(np.asarray(distinct_experts(ffn, float(tokens))))
     assert expected == pytest.approx(float(simulated), rel=0.05)
     assert chosen <= round(expected, 6) <= min(experts, tokens * chosen)
+
+
+@pytest.mark.parametrize(("experts", "chosen"), [(8, 2), (64, 6), (256, 8), (16, 16)])
+def test_a_batch_touches_fewer_experts_where_some_are_sought_more(experts: int, chosen: int) -> None:
+    ffn = MoeFfn(experts=experts, experts_per_token=chosen, intermediate_size=1)
+    tokens = np.asarray([1.0, 3.0, 20.0, 200.0, 1e9])
+
+    def touched(evenness: float) -> np.ndarray:
+        return np.asarray(touched_experts(tokens, float(experts), log_miss_share(ffn), evenness))
+
+    uniform, uneven, more_uneven = touched(1e9), touched(4.0), touched(1.0)
+    assert uniform == pytest.approx(np.asarray(distinct_experts(ffn, tokens)))
+    assert touched(0.5)[0] == pytest.approx(chosen)
+    assert uneven[-1] == pytest.approx(experts)
+    assert np.all(np.diff(uneven) >= 0)
+    assert np.all((more_uneven <= uneven * (1 + 1e-9)) & (uneven <= uniform * (1 + 1e-9)))
+
+
+def test_popularity_spread_as_a_gamma_variate_is_met() -> None:
+    # One token in 64 seeks an expert on average, by a popularity of shape 2; each of 100 tokens asks anew.
+    random = np.random.default_rng(1)
+    ffn = MoeFfn(experts=640, experts_per_token=10, intermediate_size=1)
+    rates = random.gamma(2.0, (640 / 630) ** 0.5 - 1.0, 200_000)
+    simulated = float(np.mean(random.poisson(100 * rates) > 0))
+    assert touched_experts(100.0, 1.0, log_miss_share(ffn), 2.0) == pytest.approx(simulated, rel=0.01)

@@ -142,6 +142,8 @@ def test_first_tokens_of_a_loop_wait_for_steps_and_for_the_others() -> None:
 
 def test_a_stack_that_holds_tokens_back_is_later_by_its_steps() -> None:
     replica = served("llama-3-70b", tp=4)
-    held = replica.under(replace(replica.calibration, ttft_steps_ratio=replica.calibration.ttft_steps_ratio + 10))
+    held = replica.under(
+        replace(replica.calibration, ttft_steps_ratio=replica.calibration.ttft_steps_ratio + 10)
+    )
     sooner, later = (run(one_, "continuous", concurrency=8.0) for one_ in (replica, held))
     assert one(later.ttft_s) == pytest.approx(one(sooner.ttft_s) + 10 * one(later.tpot_s), rel=0.05)
