@@ -178,12 +178,12 @@ class _Experts:
     ffn: MoeFfn
     roof: Roof
     skew_ratio: Floats
-    evenness: Floats
+    evenness_ratio: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
         """All touched experts of the busiest rank. [s]"""
         busiest = tokens * self.skew_ratio
-        facts = self.ffn.experts, log_miss_share(self.ffn), self.evenness
+        facts = self.ffn.experts, log_miss_share(self.ffn), self.evenness_ratio
         touched: Floats = touched_experts(busiest, *facts)
         return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
@@ -192,7 +192,7 @@ class _Experts:
         """As `formulas.Coefficients` has them."""
         roof, ffn = self.roof, self.ffn
         facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
-        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio, self.evenness
+        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio, self.evenness_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +287,7 @@ def _expert_layers(replica: Replica, group: ExpertGroup, slow: Column) -> _Exper
         ffn=group.ffn,
         roof=roof.times(slow * group.stage_layers),
         skew_ratio=skew_ratio,
-        evenness=replica.calibration.expert_evenness_ratio,
+        evenness_ratio=replica.calibration.expert_evenness_ratio,
     )
 
 
