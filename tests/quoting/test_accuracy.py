@@ -6,7 +6,7 @@ import pytest
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand
 from costsvc.ingest.files import catalog_root
-from costsvc.quoting.accuracy import band_figure, by_configuration, by_regime, figure
+from costsvc.quoting.accuracy import band_figure, by_configuration, by_regime, concurrency_stated, figure
 from costsvc.quoting.calibrate import Errors, predicted_errors
 from costsvc.quoting.measured import read_measurements
 from costsvc.quoting.scenario import architecture_of
@@ -28,7 +28,7 @@ def held_out(catalog: Catalog) -> Errors:
 
 
 # Median |predicted / measured - 1| that the shipped calibration has on `throughput_core.csv`, and a little room.
-@pytest.mark.parametrize(("quantity", "at_most"), [("rate", 0.085), ("tpot", 0.085), ("ttft", 0.33)])
+@pytest.mark.parametrize(("quantity", "at_most"), [("rate", 0.085), ("tpot", 0.085), ("ttft", 0.25)])
 def test_the_calibration_is_as_near_as_it_was(in_sample: Errors, quantity: str, at_most: float) -> None:
     found = figure(quantity, "all", getattr(in_sample, quantity))
     assert found is not None
@@ -65,12 +65,15 @@ def test_common_cards_are_met_configuration_by_configuration(held_out: Errors) -
     assert tables["throughput_more"].median_error_share <= 0.165
 
 
-def test_tpot_is_met_where_users_are_counted(held_out: Errors) -> None:
-    counted = [bool(np.isfinite(one.point.offered.concurrency).all()) for one in held_out.measurements]
-    found = figure("tpot", "counted", held_out.tpot[np.asarray(counted)])
+# Of all tables, where the load is a number in flight: asked are 9 and 30 %.
+@pytest.mark.parametrize(("quantity", "points", "at_most"), [("tpot", 900, 0.095), ("ttft", 900, 0.28)])
+def test_latencies_are_met_where_users_are_counted(
+    held_out: Errors, quantity: str, points: int, at_most: float
+) -> None:
+    found = figure(quantity, "counted", getattr(held_out, quantity)[concurrency_stated(held_out)])
     assert found is not None
-    assert found.points > 800
-    assert found.median_error_share <= 0.095
+    assert found.points > points
+    assert found.median_error_share <= at_most
 
 
 def test_the_bands_hold_about_four_fifths_and_are_narrow_enough(catalog: Catalog, held_out: Errors) -> None:
