@@ -1,6 +1,11 @@
 """The command line: the same use cases as the service, with the same words for what goes wrong."""
 
+import os
+
 from costsvc.cli.lazy import LazyGroup
+
+# The systems that a calibration solves are small: threads of the linear algebra would only wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 main = LazyGroup(
     name="costsvc",
