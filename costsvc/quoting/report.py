@@ -20,6 +20,7 @@ accelerator x stack x accelerators x dtype): what to expect on a new one. *In sa
 calibration, on the points it was fitted to.
 
 Nothing was measured by us: the points are published ones, compiled in `catalog/measured` with their sources.
+What the figures mean, which aims they miss and why: [Reading the accuracy page](accuracy-notes.md#what-is-left).
 """
 
 
