@@ -1,11 +1,31 @@
 """Which judgement holds for an accelerator, a stack and a dtype: the narrowest scope that matches."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Final
 
 from costsvc.db.entries import Judgement, StackEntry
 from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency, WeightPlan
 from costsvc.errors import InvalidCatalogFile
+
+ADDED: Final[Mapping[str, str | tuple[float, str]]] = {
+    "captured_tokens": (1.0, "token"),
+    "exchange_latency_s": (0.0, "s"),
+    "expert_evenness_ratio": (1e9, "1"),
+    "flood_least_sequences": (0.0, "1"),
+    "flood_tokens": (1e15, "token"),
+    "pcie_latency_s": "link_latency_s",
+    "prefix_match_tokens": "block_tokens",
+    "switchless_buffer_bytes": "collective_buffer_bytes",
+    "ttft_steps_ratio": (0.0, "1"),
+    "ttft_wave_share": (1.0, "1"),
+    "whole_prefill_tokens": (0.0, "token"),
+}
+"""What judgements that an older catalog lacks were before: part of another, or at a value that changes nothing.
+
+A new version reads the old one's catalog until the next is loaded, and its revisions for ever.
+"""
+_ADDED_REASON = "This revision of the catalog is older than the judgement: at this value it changes nothing"
 
 _NARROWNESS = {"gpu": 16, "stack": 8, "generation": 4, "architecture": 2, "dtype": 1}
 
@@ -46,9 +66,27 @@ class Judgements:
         places = (self._by_place.get((name, dtype), ()) for dtype in {scope.get("dtype"), None})
         first = (next((one for one in place if _holds(one, scope)), None) for place in places)
         holding = [one for one in first if one is not None]
+        if not holding and name in ADDED:
+            return self._before(name, scope)
         if not holding:
             raise InvalidCatalogFile("calibration", f"no judgement '{name}' holds for {dict(scope)}")
         return max(holding, key=_narrowness)
+
+    def _before(self, name: str, scope: Mapping[str, str]) -> Judgement:
+        stood = ADDED[name]
+        if isinstance(stood, str):
+            return replace(self.find(stood, scope), name=name)
+        value, unit = stood
+        return replace(
+            self.find("expert_skew_ratio", scope),
+            name=name,
+            value=value,
+            unit=unit,
+            kind="estimate",
+            points=None,
+            scatter_ratio=None,
+            reason=_ADDED_REASON,
+        )
 
     def dtypes_of(self, name: str) -> tuple[str, ...]:
         """Storage types that a judgement of that name is made for."""
