@@ -80,9 +80,9 @@ def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
     return tokens * experts_per_token / np.maximum(touched, 1.0)
 
 
-def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any) -> Any:
-    """Prompt tokens of a step that carries some: a whole prompt, or all that arrive, within the room. [token]"""
-    return np.minimum(np.maximum(arriving, np.minimum(uncached, room)), room)
+def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any, dp: Any) -> Any:
+    """Prompt tokens of a step that has some: what a rank takes of a prompt, or all that arrive, in the room. [token]"""
+    return np.minimum(np.maximum(arriving, np.minimum(uncached, room / dp)), room)
 
 
 def busiest_prefill(prefill: Any, rank_share: Any, dp: Any, prompt: Any) -> Any:
@@ -220,6 +220,14 @@ def _step_s(of: Coefficients, layout: int, point: int, decode: float, prefill: f
 
 
 @compiled
+def _alone_s(of: Coefficients, layout: int, point: int) -> Any:
+    """Prefill of one prompt on an idle replica, in chunks of the token budget. [s]"""
+    loop, rank_share = of.loop[:, layout, point], of.steps[0, layout, point]
+    chunk = np.minimum(loop[1] / rank_share, loop[0])
+    return loop[1] / rank_share / chunk * _step_s(of, layout, point, 0.0, chunk, chunk / loop[3])
+
+
+@compiled
 def _loop(
     of: Coefficients, layout: int, point: int, sequences: float, utilization_share: float
 ) -> tuple[float, float, float, float, float, float]:
@@ -233,7 +241,8 @@ def _loop(
         return decode_s / yielded, loop[6], decode_s, 0.0, limit, ttft_s
     room = np.maximum(limit - sequences * verified, 1.0)
     arriving = loop[2] * sequences
-    prefill = _mixed_prefill_tokens(arriving, uncached, room)
+    dp = of.steps[1, layout, point]
+    prefill = _mixed_prefill_tokens(arriving, uncached, room, dp)
     share = np.minimum(arriving / prefill, 1.0)
     if of.keeps_cache:
         decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
@@ -241,7 +250,9 @@ def _loop(
     else:
         decode_s = mixed_s = _step_s(of, layout, point, 0.0, sequences * loop[4], sequences)
     step_s = share * mixed_s + (1.0 - share) * decode_s
-    prompt_s = np.maximum(uncached / room, 1.0) * mixed_s
+    prompt_s = np.maximum(uncached * dp / room, 1.0) * mixed_s
+    if of.keeps_cache and of.steps[0, layout, point] * dp < 1.0:
+        prompt_s = np.maximum(prompt_s, _alone_s(of, layout, point))
     waits = 1.0 + _queue_factor(utilization_share * share, sequences)
     ttft_s = loop[5] + step_s / 2.0 + waits * prompt_s
     return step_s / yielded, mixed_s, decode_s, share, prefill, ttft_s
@@ -257,11 +268,8 @@ def _prompts_s(
         return loop[6], loop[8]
     if not of.keeps_cache:
         return _step_s(of, layout, point, 0.0, sequences * loop[4], 0.0), loop[8]
-    uncached, per_prompt = loop[1], loop[3]
-    chunk = np.minimum(uncached / of.steps[0, layout, point], loop[0])
-    chunks = uncached / of.steps[0, layout, point] / chunk
-    first_s = loop[5] + chunks * _step_s(of, layout, point, 0.0, chunk, chunk / per_prompt)
-    return _step_s(of, layout, point, 0.0, prefill, prefill / per_prompt), first_s
+    prompts_s = _step_s(of, layout, point, 0.0, prefill, prefill / loop[3])
+    return prompts_s, loop[5] + _alone_s(of, layout, point)
 
 
 @compiled

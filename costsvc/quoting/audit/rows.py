@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from costsvc.engine.formulas import queue_factor
-from costsvc.engine.loop import loop_batch, prompt_batch, step_token_limit, transfer_s
+from costsvc.engine.loop import loop_batch, prompt_batch, prompt_s, step_token_limit, transfer_s
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import StepTime, step_time
+from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.audit.record import plain
 
 TERMS: Final = tuple(one.name for one in fields(StepTime))
@@ -63,16 +64,19 @@ def _together(at: Evaluation, sequences: Any, put: Put) -> Any:
     replica, lengths = at.replica, at.lengths
     room = put("room_tokens", np.maximum(plain(step_token_limit(replica)) - sequences, 1.0))
     arriving = lengths.uncached * sequences / lengths.output
-    least = np.minimum(lengths.uncached, room)
+    dp = plain(replica.dp)
+    least = np.minimum(lengths.uncached, room / dp)
     prefill = put("prefill_tokens", np.minimum(np.maximum(arriving, least), room))
     share = put("mixed_share", np.minimum(arriving / prefill, 1.0))
     decode_s = _step(at, "decode", loop_batch(replica, lengths, sequences, 0.0), put)
     mixed_s = _step(at, "mixed", loop_batch(replica, lengths, sequences, prefill), put)
     step_s = put("step_s", share * mixed_s + (1.0 - share) * decode_s)
-    prompt_s = np.maximum(lengths.uncached / room, 1.0) * mixed_s
+    own_s = np.maximum(lengths.uncached * dp / room, 1.0) * mixed_s
+    if number_exact(replica.pp) > 1:
+        own_s = np.maximum(own_s, plain_(prompt_s(replica, lengths, lengths.uncached)))
     wait_s = replica.calibration.ttft_floor_s + step_s / 2
-    wait_s = wait_s + queue_factor(at.utilization_share * share, sequences) * prompt_s
-    ttft_s = put("ttft_s", wait_s + prompt_s)
+    wait_s = wait_s + queue_factor(at.utilization_share * share, sequences) * own_s
+    ttft_s = put("ttft_s", wait_s + own_s)
     _excess(at, step_s, ttft_s, put)
     return put("request_gpu_s", plain(replica.gpus) * (step_s * lengths.output / sequences))
 
