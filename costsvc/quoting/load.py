@@ -1,6 +1,7 @@
 """What a request says of its traffic: lengths, sharing, rates, and the tiers that keep prefixes."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,6 +17,7 @@ from costsvc.quoting.request import QuoteRequest
 
 LOWER_TIERS = ("dram", "nvme", "object")
 _KEPT_PROFILES = 1024
+_ROUNDING_TOKENS = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +123,16 @@ def _of_parameters(
     request: QuoteRequest, assumed: Callable[[str], float]
 ) -> tuple[Traffic, SharingProfile | None]:
     context = request.ctx or 0
-    output = request.output or _default_output(context, assumed)
+    output = request.output or default_output_tokens(context, assumed)
     prompt = context - output
     sharing = _sharing(request, prompt, output, assumed)
     cached = (request.hit_rate or 0.0) * prompt
-    if cached > max(prompt - 1, 0):
+    if cached > max(prompt - 1, 0) + _ROUNDING_TOKENS:
+        # Rounded down, so that what is advised is not refused again.
+        most = math.floor(max(prompt - 1, 0) / max(prompt, 1) * 1e6) / 1e6
         raise InvalidRequest(
             f"hit_rate is {request.hit_rate:g} of {prompt} input tokens, which leaves {prompt - cached:.3g} to "
-            f"compute. A request computes at least one: raise ctx or lower hit_rate to "
-            f"{max(prompt - 1, 0) / max(prompt, 1):.6g}.",
+            f"compute. A request computes at least one: raise ctx or lower hit_rate to {most:.6g}.",
             field="hit_rate",
         )
     return Traffic(
@@ -147,7 +150,8 @@ def _retained(sharing: SharingProfile | None, request: QuoteRequest) -> SharingP
     return replace(sharing, retention_s=request.retention_s)
 
 
-def _default_output(context_tokens: int, assumed: Callable[[str], float]) -> int:
+def default_output_tokens(context_tokens: int, assumed: Callable[[str], float]) -> int:
+    """Output of a request that states none: the usual one, of a short context a share. [token]"""
     usual = assumed("default_output_tokens")
     largest = assumed("default_output_share") * context_tokens
     return max(int(min(usual, largest)), 1)

@@ -242,3 +242,12 @@ def test_a_hit_rate_leaves_a_token_to_compute() -> None:
     ) as caught:
         make_quote(shipped(), parse_request(asked), TODAY)
     assert caught.value.field == "hit_rate"
+
+
+@pytest.mark.parametrize("context", [100, 8192, 99_991])
+def test_the_hit_rate_that_is_advised_is_taken(context: int) -> None:
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "ctx": context}
+    with pytest.raises(InvalidRequest) as caught:
+        make_quote(shipped(), parse_request({**asked, "hit_rate": 0.999999}), TODAY)
+    advised = caught.value.message.removesuffix(".").rpartition(" ")[2]
+    assert make_quote(shipped(), parse_request({**asked, "hit_rate": advised}), TODAY)
