@@ -6,7 +6,7 @@ from math import isfinite
 from typing import cast
 
 from costsvc.db.snapshot import Catalog
-from costsvc.errors import Infeasible
+from costsvc.errors import Infeasible, InvalidRequest
 from costsvc.quoting.answer import grounds, prefix
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.bill import bill_of
@@ -19,10 +19,12 @@ from costsvc.quoting.launch.request import ANY_GPU, LaunchRequest
 from costsvc.quoting.launch.sides import multiples_section, side_section
 from costsvc.quoting.launch.traffic import offered_traffic, traffic_section
 from costsvc.quoting.launch.verdict import Verdict, sentence, verdict_of
+from costsvc.quoting.load import default_output_tokens
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import QuoteRequest
 
 USED_ASSUMPTIONS = ("today_context_tokens", "peak_ratio", "user_pause_s", "context_cap_share")
+LEAST_CONTEXT_TOKENS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +143,7 @@ def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
         tried = levers.try_each(catalog, feature, levers.levers_for(catalog, feature, ground, other), today)
     usable = [one.running for one in tried if one.running is not None and one.lever.is_same_feature]
     running = on_any_layout or min(usable, key=lambda one: one.request_usd, default=ground)
-    usual = catalog.judgements.value("default_output_tokens")
-    output = int(usual if running is None else running.scenario.traffic.output_tokens)
-    context = today_context_tokens(catalog, request, running)
-    before = request.today(gpu, context, request.today_output or output, _hit_share(running))
-    now, not_now = _try(catalog, before, today)
+    now, not_now = _try(catalog, _today(catalog, request, gpu, running), today)
     return Checked(
         feature=feature,
         asked=asked,
@@ -156,6 +154,28 @@ def _checked(catalog: Catalog, request: LaunchRequest, today: date) -> Checked:
         tried=tried,
         steps=levers.stacked(catalog, feature, asked, tried, today),
     )
+
+
+def _today(catalog: Catalog, request: LaunchRequest, gpu: str, running: Evaluated | None) -> QuoteRequest:
+    """What runs today, with the feature's output where its context has room for that, else with a usual one."""
+    context = today_context_tokens(catalog, request, running)
+    if context < LEAST_CONTEXT_TOKENS:
+        raise InvalidRequest(
+            f"today_ctx is {context}: a request needs at least one prompt and one output token; give 2 or more.",
+            field="today_ctx",
+        )
+    output = request.today_output
+    if output is not None and output >= context:
+        raise InvalidRequest(
+            f"today_output is {output}, which leaves no prompt in today's context of {context} tokens: give fewer, "
+            f"or raise today_ctx.",
+            field="today_output",
+        )
+    if output is None and running is not None:
+        output = int(running.scenario.traffic.output_tokens)
+    if output is None or output >= context:
+        output = default_output_tokens(context, catalog.judgements.value)
+    return request.today(gpu, context, output, _hit_share(running))
 
 
 def _hit_share(running: Evaluated | None) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from costsvc.db.snapshot import Catalog
+from costsvc.errors import InvalidRequest
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.launch_check import check_launch
@@ -50,3 +51,28 @@ def test_a_rate_that_was_asked_for_holds_on_both_sides(catalog: Catalog, asked: 
     answer = checked(catalog, **asked)
     for side in (answer["now"], answer["with_feature"]):
         assert hit_share(side) == pytest.approx(asked.get("hit_rate", 0.0))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"ctx": 128_000, "prefix_tokens": 126_000, "today_ctx": 2},
+        {"ctx": 131_072, "output": 16, "prefix_tokens": 131_050, "today_ctx": 2000},
+        {"ctx": 131_072, "hit_rate": 0.9999, "today_ctx": 1000},
+    ],
+)
+def test_of_todays_prompts_too_a_token_is_computed(catalog: Catalog, asked: dict[str, Any]) -> None:
+    now = checked(catalog, **asked)["now"]
+    assert now["input_tokens"] - now["cached_input_tokens"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [({"today_ctx": 1000, "today_output": 1000}, "today_output"), ({"today_ctx": 1}, "today_ctx")],
+)
+def test_a_request_of_today_without_room_is_refused_by_its_name(
+    catalog: Catalog, asked: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        checked(catalog, ctx=32_768, **asked)
+    assert caught.value.field == field

@@ -60,9 +60,12 @@ class LaunchRequest(QuoteRequest):
 
         Parameters
         ----------
+        output_tokens : int
+            Fewer than the context. [token]
         hit_share : float
             Share of the prompt that the feature finds in its prefix cache, where that follows from its
-            traffic: today's requests are shorter, but begin as much alike. [1]
+            traffic: today's requests are shorter, but begin as much alike. Of theirs, too, at least one token
+            is computed. [1]
         """
         dropped = ("profile", "prefix_tokens", "prefix_share", "turns", "think_s", "retention_s")
         tiers = ("dram_gb_per_gpu", "nvme_gb_per_gpu", "object_gb_per_gpu")
@@ -72,11 +75,9 @@ class LaunchRequest(QuoteRequest):
         }
         own = {"gpus": self.today_gpus, "weights": self.today_weights, "kv": self.today_kv}
         given |= {name: value for name, value in own.items() if value is not None}
-        # An output longer than the whole of a short context leaves the usual quarter.
-        fits = output_tokens < today_context_tokens
-        traffic: dict[str, float | None] = {"output": output_tokens if fits else None}
-        if hit_share:
-            traffic["hit_rate"] = hit_share
+        traffic: dict[str, float] = {"output": output_tokens}
+        if found := hit_share or self.hit_rate:
+            traffic["hit_rate"] = min(found, 1.0 - 1.0 / max(today_context_tokens - output_tokens, 1))
         return validated({**given, **traffic, "gpu": self.today_gpu or gpu, "ctx": today_context_tokens})
 
     def _given(self) -> dict[str, object]:
