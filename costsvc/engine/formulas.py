@@ -64,7 +64,7 @@ def touched_experts(tokens: Any, experts: Any, log_miss_share: Any, evenness: An
     log_miss_share : float
         :math:`\ln(1 - k/E)`.
     evenness : float
-        :math:`\kappa`; infinite is uniform. [1]
+        :math:`\kappa`; the larger, the more even. Finite. [1]
 
     References
     ----------

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine.attention import Floats
+from costsvc.engine.formulas import touched_experts
 from costsvc.engine.specs import DenseFfn, Ffn, LayerGroup, ModelSpec, MoeFfn
 
 GATED_MATRICES = 3
@@ -115,15 +116,17 @@ def active_parameter_count(model: ModelSpec) -> int:
     return parameter_count(model) - model.resident_parameters - unused
 
 
-def distinct_experts(ffn: MoeFfn, tokens: Floats) -> Floats:
-    """Expected experts that a batch touches. [experts]
+def distinct_experts(ffn: MoeFfn, tokens: Floats, evenness_ratio: Floats) -> Floats:
+    """Expected experts that a batch touches, see `formulas.touched_experts`. [experts]
 
     Examples
     --------
-    >>> round(float(distinct_experts(MoeFfn(experts=8, experts_per_token=2, intermediate_size=1), 1.0)), 12)
-    2.0
+    >>> mixtral = MoeFfn(experts=8, experts_per_token=2, intermediate_size=1)
+    >>> [round(float(distinct_experts(mixtral, 1.0, evenness_ratio)), 9) for evenness_ratio in (0.5, 1e9)]
+    [2.0, 2.0]
     """
-    return -ffn.experts * np.expm1(tokens * log_miss_share(ffn))
+    touched: Floats = touched_experts(tokens, ffn.experts, log_miss_share(ffn), evenness_ratio)
+    return touched
 
 
 def log_miss_share(ffn: MoeFfn) -> float:

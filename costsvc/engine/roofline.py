@@ -62,7 +62,7 @@ def _work(replica: Replica, batch: Batch) -> StepWork:
     moved = moved + replica.head_parameters * plan.embedding.value_bytes
     for group in replica.expert_groups:
         visits = tokens * replica.dp * group.ffn.experts_per_token
-        touched = distinct_experts(group.ffn, tokens * replica.dp)
+        touched = distinct_experts(group.ffn, tokens * replica.dp, replica.calibration.expert_evenness_ratio)
         own = group.stage_layers * group.expert_parameters / (replica.tp * replica.dp)
         flops = flops + FLOP_PER_PARAMETER * visits * own
         moved = moved + touched * own * plan.experts.value_bytes

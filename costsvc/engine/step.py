@@ -7,10 +7,10 @@ import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each, touched_experts
+from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
-from costsvc.engine.parameters import log_miss_share
+from costsvc.engine.parameters import distinct_experts, log_miss_share
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -183,8 +183,7 @@ class _Experts:
     def seconds(self, tokens: Floats) -> Floats:
         """All touched experts of the busiest rank. [s]"""
         busiest = tokens * self.skew_ratio
-        facts = self.ffn.experts, log_miss_share(self.ffn), self.evenness_ratio
-        touched: Floats = touched_experts(busiest, *facts)
+        touched = distinct_experts(self.ffn, busiest, self.evenness_ratio)
         return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
     @property

@@ -23,6 +23,7 @@ from costsvc.engine.formulas import touched_experts
 from costsvc.engine.parameters import distinct_experts, log_miss_share
 from costsvc.engine.specs import MoeFfn
 
+EVEN = 1e9
 INDEXER = SparseIndexer(selected_tokens=64, heads=4, head_dim=16)
 FULL = FullAttention(query_heads=8, kv_heads=2, head_dim=16, value_dim=24)
 SLIDING = SlidingAttention(query_heads=8, kv_heads=2, head_dim=16, window_tokens=100)
@@ -150,7 +151,7 @@ def test_distinct_experts_agree_with_uniform_routing(experts: int, chosen: int, 
     draws = random.random((60, tokens, experts)).argsort(axis=-1)[:, :, :chosen]
     simulated = np.mean([len(np.unique(trial)) for trial in draws])
     ffn = MoeFfn(experts=experts, experts_per_token=chosen, intermediate_size=1)
-    expected = float(np.asarray(distinct_experts(ffn, float(tokens))))
+    expected = float(np.asarray(distinct_experts(ffn, float(tokens), EVEN)))
     assert expected == pytest.approx(float(simulated), rel=0.05)
     assert chosen <= round(expected, 6) <= min(experts, tokens * chosen)
 
@@ -161,10 +162,10 @@ def test_a_batch_touches_fewer_experts_where_some_are_sought_more(experts: int, 
     tokens = np.asarray([1.0, 3.0, 20.0, 200.0, 1e9])
 
     def touched(evenness: float) -> np.ndarray:
-        return np.asarray(touched_experts(tokens, float(experts), log_miss_share(ffn), evenness))
+        return np.asarray(distinct_experts(ffn, tokens, evenness))
 
-    uniform, uneven, more_uneven = touched(1e9), touched(4.0), touched(1.0)
-    assert uniform == pytest.approx(np.asarray(distinct_experts(ffn, tokens)))
+    uniform, uneven, more_uneven = touched(EVEN), touched(4.0), touched(1.0)
+    assert uniform == pytest.approx(experts * (1.0 - (1.0 - chosen / experts) ** tokens))
     assert touched(0.5)[0] == pytest.approx(chosen)
     assert uneven[-1] == pytest.approx(experts)
     assert np.all(np.diff(uneven) >= 0)

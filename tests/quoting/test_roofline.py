@@ -48,6 +48,21 @@ def test_a_decode_step_moves_the_weights_and_the_cache_of_all_that_run(catalog: 
     assert decode["flops"] == pytest.approx(running * multiplied + scores, rel=1e-3)
 
 
+def test_of_the_experts_a_decode_step_moves_those_met_where_some_are_sought_more(catalog: Catalog) -> None:
+    asked = {"model": "qwen3-30b-a3b", "gpu": "h100", "ctx": 8192, "tp": 1, "gpus": 1, "tpot_ms": 20}
+    decode = shown(catalog, **asked)["points"][0]
+    quote: Any = make_quote(catalog, parse_request(asked), DAY)
+    running = quote["concurrency"]["mean_sequences"]
+    evenness = next(one["value"] for one in quote["assumptions"] if one["name"] == "expert_evenness_ratio")
+    missed = (1.0 + running * ((1.0 - 8 / 128) ** (-1.0 / evenness) - 1.0)) ** -evenness
+    # 48 layers of 128 experts, each three matrices of 2,048 x 768; the input table is looked up.
+    experts = 48 * 128 * 3 * 2048 * 768 * 2
+    other = quote["memory"]["weights_bytes"] - experts - 151_936 * 2048 * 2
+    cache = running * quote["memory"]["kv_resident_sequence_bytes"]
+    assert 0.02 < missed < 0.9
+    assert decode["moved_bytes"] == pytest.approx(other + experts * (1.0 - missed) + cache, rel=3e-3)
+
+
 def test_without_a_cache_there_is_no_decode_step(catalog: Catalog) -> None:
     with pytest.raises(InvalidRequest, match="kv_cache"):
         shown(catalog, model="llama-3-70b", gpu="h100", ctx=8192, kv_cache="off")
