@@ -116,13 +116,12 @@ def step_prices(
     decode_gpu_s, prefill_gpu_s = (_pool_bills if pools or _is_split(replica) else _shapley_bills)(
         replica, lengths, state
     )
-    cached_share = _cached_prefill_share(replica, lengths, state)
+    cached_share = _cached_prefill_share(replica, lengths)
     bills = np.asarray([prefill_gpu_s * (1 - cached_share), prefill_gpu_s * cached_share, decode_gpu_s])
-    per_token = _cached_token_gpu_s(replica, lengths, state, prefill_gpu_s)
     counted = enough(tokens)
     prices = bills / np.where(counted, tokens, 1.0)
     if not counted[1]:
-        prices[1] = per_token
+        prices[1] = _cached_token_gpu_s(replica, lengths, prefill_gpu_s)
     return _conserving(prices, tokens, cost_gpu_s)
 
 
@@ -312,7 +311,7 @@ def _shapley_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tu
     return float((whole - prefill)[0, 0]), float(prefill[0, 0])
 
 
-def _cached_prefill_share(replica: Replica, lengths: Lengths, state: SteadyState) -> float:
+def _cached_prefill_share(replica: Replica, lengths: Lengths) -> float:
     """Share of a prefill step that is attention over cached tokens."""
     if not _first(lengths.cached):
         return 0.0
@@ -320,10 +319,8 @@ def _cached_prefill_share(replica: Replica, lengths: Lengths, state: SteadyState
     return float(max(1.0 - without / with_cache, 0.0))
 
 
-def _cached_token_gpu_s(
-    replica: Replica, lengths: Lengths, state: SteadyState, prefill_gpu_s: float
-) -> float:
-    """Bill of the first cached token where the request has none: a difference quotient."""
+def _cached_token_gpu_s(replica: Replica, lengths: Lengths, prefill_gpu_s: float) -> float:
+    """Bill of one more cached token where the request has hardly any: a difference quotient."""
     more = replace(lengths, cached=lengths.cached + 1.0)
     growth = _prefill_step_s(replica, more) / _prefill_step_s(replica, lengths) - 1.0
     return prefill_gpu_s * growth

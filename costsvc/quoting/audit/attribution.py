@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from costsvc.engine.ray import FEWEST_SHARE, RELATIVE_STEP, Ray
+from costsvc.engine.ray import FEWEST_SHARE, RELATIVE_STEP, Ray, moved_tokens
+from costsvc.engine.ray import enough as have_enough
 from costsvc.quoting.audit.points import Point
 
 AXES: Final = ("uncached", "cached", "output")
@@ -42,7 +43,7 @@ def enough_text(axis: int) -> str:
 
 def enough(tokens: Tokens, axis: int) -> bool:
     """The same as a truth."""
-    return tokens[axis] > FEWEST_SHARE * sum(tokens)
+    return bool(have_enough(np.asarray(tokens))[axis])
 
 
 def moved_text(axis: int) -> str:
@@ -52,7 +53,7 @@ def moved_text(axis: int) -> str:
 
 def moved(tokens: Tokens, axis: int) -> float:
     """The same as a number. [token]"""
-    return RELATIVE_STEP * (tokens[axis] if enough(tokens, axis) else sum(tokens))
+    return float(moved_tokens(np.asarray(tokens))[axis])
 
 
 def label_of(place: float, axis: int, up: bool) -> str:
