@@ -1,6 +1,6 @@
 """Calibration files: judgements with their kind, day and scope. One source stands for a whole file."""
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,23 @@ ScopeKey: TypeAlias = Literal["gpu", "generation", "stack", "architecture", "dty
 Name: TypeAlias = Annotated[
     str, Field(strict=True, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$", max_length=80)
 ]
-Number: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+_SHARE: Final = "_share"
+_DIVISORS: Final = (
+    "_mfu_share",
+    "_mbu_share",
+    "_efficiency_share",
+    "utilization_share",
+    "_bytes_per_s",
+    "_budget_tokens",
+    "block_tokens",
+    "captured_tokens",
+    "match_tokens",
+    "evenness_ratio",
+    "slowdown_ratio",
+)
+"""Ends of the names of what something is divided by, or by whose absence nothing would run."""
 
 
 class JudgementFields(Strict):
@@ -26,6 +42,15 @@ class JudgementFields(Strict):
     points: Count | None = None
     scatter_ratio: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = None
     reason: Text | None = None
+
+    @model_validator(mode="after")
+    def is_possible(self) -> Self:
+        """A share is at most 1, and what divides is not 0."""
+        if self.name.endswith(_SHARE) and self.value > 1:
+            raise mistake(f"{self.name} is {self.value:g}; a share is at most 1", "value")
+        if self.name.endswith(_DIVISORS) and not self.value:
+            raise mistake(f"{self.name} is 0; it has to be more", "value")
+        return self
 
     @model_validator(mode="after")
     def says_what_it_rests_on(self) -> Self:
