@@ -43,8 +43,8 @@ class Offered:
 class Served:
     """What each load gets from the whole deployment; latencies are means as benchmarks print them.
 
-    All is NaN where one sequence does not fit; TTFT is infinite where requests wait without end.
-    `bound` indexes `BOUNDS`.
+    All is NaN where one sequence does not fit. TTFT of a flood is infinite; of arrivals beyond what can be served,
+    whose queue grows as long as they come, it holds half a stay of waiting. `bound` indexes `BOUNDS`.
     """
 
     output_tokens_per_s: Array
@@ -146,7 +146,7 @@ class FirstToken:
 
     A floor of the stack, the own prompt, the steps that pass before a token is out, and a share of the prompts
     of the whole loop: they start together, fill steps, and stay clumped where lengths are alike. With pools the
-    own prompt alone: what waits before a prefill pool follows from its rate.
+    own prompt, its transfer and the first decode step: what waits before a prefill pool follows from its rate.
     """
 
     def __init__(self, replica: Replica, lengths: Lengths) -> None:
