@@ -90,6 +90,11 @@ def busiest_prefill(prefill: Any, rank_share: Any, dp: Any, prompt: Any) -> Any:
     return np.maximum(prefill * rank_share, np.minimum(prefill, prompt) * (rank_share * dp))
 
 
+def prompt_load_share(utilization_share: Any, arriving: Any, room: Any, mixed_s: Any, step_s: Any) -> Any:
+    """How busy arriving prompts keep the steps: their part of the room, in the time of steps with prompts. [1]"""
+    return utilization_share * arriving / room * mixed_s / step_s
+
+
 def queue_factor(load_share: Any, sequences: Any) -> Any:
     r"""Mean wait of a prompt in service times: M/D/1, :math:`\rho / 2(1 - \rho)`, at most half the loop. [1]
 
@@ -115,7 +120,7 @@ def compiled(function: Function) -> Function:
 _rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
 _touched_experts, _tokens_each = compiled(touched_experts), compiled(tokens_each)
 _mixed_prefill_tokens, _launched_s = compiled(mixed_prefill_tokens), compiled(launched_s)
-_busiest_prefill = compiled(busiest_prefill)
+_busiest_prefill, _prompt_load_share = compiled(busiest_prefill), compiled(prompt_load_share)
 
 
 class Coefficients(NamedTuple):
@@ -253,8 +258,9 @@ def _loop(
     prompt_s = np.maximum(uncached * dp / room, 1.0) * mixed_s
     if of.keeps_cache and of.steps[0, layout, point] * dp < 1.0:
         prompt_s = np.maximum(prompt_s, _alone_s(of, layout, point))
-    waits = 1.0 + _queue_factor(utilization_share * share, sequences)
-    ttft_s = loop[5] + step_s / 2.0 + waits * prompt_s
+    load = _prompt_load_share(utilization_share, arriving, room, mixed_s, step_s)
+    together = room / np.minimum(uncached, room / dp)
+    ttft_s = loop[5] + step_s / 2.0 + (1.0 + _queue_factor(load, sequences) / together) * prompt_s
     return step_s / yielded, mixed_s, decode_s, share, prefill, ttft_s
 
 
@@ -383,18 +389,6 @@ def make_ready() -> None:
     """Compile, or fetch what was compiled before, so that no request has to wait for it."""
     one, steps = np.ones((1, 1)), np.ones((len(STEPS), 1, 1))
     roofs, experts = np.ones((3, 2, 1, 1)), np.ones((8, 1, 1, 1))
-    of = Coefficients(
-        token_roofs=1,
-        roofs=roofs,
-        experts=experts,
-        steps=steps,
-        loop=np.ones((len(LOOP), 1, 1)),
-        keeps_cache=True,
-        is_split=False,
-        draft_passes=0.0,
-        draft_token_roofs=1,
-        draft_roofs=roofs,
-        draft_experts=experts,
-        draft_steps=steps,
-    )
+    network, loop = (1, roofs, experts, steps), np.ones((len(LOOP), 1, 1))
+    of = Coefficients(*network, loop, True, False, 0.0, *network)
     most_sequences(of, loop_states(of, one, 1.0)[0], 1.0, 1.0, 1.0)

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.loop import run_loop, ttft_unloaded_s
+from costsvc.engine.formulas import prompt_load_share
+from costsvc.engine.loop import run_loop, step_token_limit, ttft_unloaded_s
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import SteadyState
@@ -39,7 +40,7 @@ def ttft_quantiles_s(
     wait_s = max(_first(state.loop.ttft_s) - quiet_s, 0.0)
     own_s = quiet_s * _relative_prefill(replica, lengths)
     split = replica.deployments[0].mode == "disaggregated"
-    busy = utilization_share if split else utilization_share * _first(state.loop.mixed_share)
+    busy = utilization_share if split else _busy_share(replica, state, utilization_share)
     return tuple(_quantile(own_s, wait_s, busy, quantile) for quantile in quantiles)
 
 
@@ -65,6 +66,13 @@ def tpot_quantiles_s(
         deviation_s = float(np.hypot(deviation_s, _first(loop.step_s) * spread))
     normal = NormalDist(_first(loop.step_s), max(deviation_s, 1e-15))
     return tuple(max(normal.inv_cdf(quantile), fastest_s) for quantile in quantiles)
+
+
+def _busy_share(replica: Replica, state: SteadyState, utilization_share: float) -> float:
+    loop = state.loop
+    room = np.maximum(step_token_limit(replica) - state.sequences * replica.verified_tokens, 1.0)
+    arriving, step_s = loop.mixed_share * loop.mixed_prefill, loop.step_s * replica.tokens_per_step
+    return _first(prompt_load_share(utilization_share, arriving, room, loop.mixed_step_s, step_s))
 
 
 def _relative_prefill(replica: Replica, lengths: Lengths) -> NDArray[np.float64]:

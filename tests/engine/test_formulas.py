@@ -40,7 +40,10 @@ def test_a_compiled_loop_mixes_and_waits_as_its_formulas_say() -> None:
     share = np.minimum(LENGTHS.uncached * SEQUENCES / LENGTHS.output / loop.mixed_prefill, 1.0)
     step_s = share * loop.mixed_step_s + (1 - share) * loop.decode_step_s
     prompt_s = np.maximum(LENGTHS.uncached / room, 1.0) * loop.mixed_step_s
-    waits_s = queue_factor(0.8 * share, SEQUENCES) * prompt_s
+    arriving = LENGTHS.uncached * SEQUENCES / LENGTHS.output
+    load_share = 0.8 * arriving / room * loop.mixed_step_s / step_s
+    together = room / np.minimum(LENGTHS.uncached, room)
+    waits_s = queue_factor(load_share, SEQUENCES) / together * prompt_s
     assert loop.step_s == pytest.approx(step_s, rel=1e-12)
     ttft_s = replica.calibration.ttft_floor_s + step_s / 2 + waits_s + prompt_s
     assert loop.ttft_s == pytest.approx(ttft_s, rel=1e-12)

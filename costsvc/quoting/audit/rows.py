@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from costsvc.engine.formulas import queue_factor
+from costsvc.engine.formulas import prompt_load_share, queue_factor
 from costsvc.engine.loop import loop_batch, prompt_batch, prompt_s, step_token_limit, transfer_s
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
@@ -75,7 +75,8 @@ def _together(at: Evaluation, sequences: Any, put: Put) -> Any:
     if number_exact(replica.pp) > 1:
         own_s = np.maximum(own_s, plain_(prompt_s(replica, lengths, lengths.uncached)))
     wait_s = replica.calibration.ttft_floor_s + step_s / 2
-    wait_s = wait_s + queue_factor(at.utilization_share * share, sequences) * own_s
+    load = put("prompt_load_share", prompt_load_share(at.utilization_share, arriving, room, mixed_s, step_s))
+    wait_s = wait_s + queue_factor(load, sequences) * least / room * own_s
     ttft_s = put("ttft_s", wait_s + own_s)
     _excess(at, step_s, ttft_s, put)
     return put("request_gpu_s", plain(replica.gpus) * (step_s * lengths.output / sequences))
