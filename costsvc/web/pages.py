@@ -17,12 +17,12 @@ from litestar.params import FromPath
 
 ASSETS: Final = Path(__file__).parent / "assets"
 MEDIA_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
     ".json": "application/json",
     ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
+    ".txt": "text/plain",
 }
 # The style sheet that this version of the chart library writes into a chart, the class of charts being `plot`.
 # Tests in a browser see that there is no other.

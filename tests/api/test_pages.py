@@ -23,3 +23,10 @@ def test_files_are_sent_compressed_with_the_policy_and_revalidated(client: Clien
 @pytest.mark.parametrize("path", ["nothing.js", "../pages.py", "%2e%2e/pages.py", "vendor", "/etc/hostname"])
 def test_nothing_but_assets_is_sent(client: Client, path: str) -> None:
     assert client.get(f"/assets/{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/launch", "/catalog", "/accuracy", "/problems", "/metrics", "/assets/style.css"]
+)
+def test_the_character_set_is_named_once(client: Client, path: str) -> None:
+    assert client.get(path).headers["content-type"].count("charset=utf-8") == 1

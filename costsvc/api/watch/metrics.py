@@ -17,7 +17,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 # Set before the processes of one service start; they then count into files that any of them can add up.
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 NO_ROUTE: Final = "unmatched"

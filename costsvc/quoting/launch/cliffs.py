@@ -64,8 +64,7 @@ def _wider_replicas(contexts: Contexts, low: int, window: int) -> Iterator[Secti
                 "ctx": ctx,
                 "kind": "wider_replica",
                 "what": f"{narrow:.0f} GPUs no longer hold one request within the objectives; a replica "
-                f"needs "
-                f"{wide:.0f} or more from here on",
+                f"needs {wide:.0f} or more from here on",
                 "gpus_before": int(narrow),
                 "gpus_from_here": int(wide),
             }
@@ -76,6 +75,7 @@ def _halvings(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
     at_low = contexts.at(np.asarray([float(low)])).sequences[0, 0]
     if np.isnan(at_low):
         return
+    gpus = f"a replica of {contexts.replica.gpus[0, 0]:.0f}"
     for halving in range(1, MOST_HALVINGS):
         limit = at_low / 2**halving
         if limit < 1.0:
@@ -92,8 +92,7 @@ def _halvings(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
         yield {
             "ctx": ctx,
             "kind": "concurrency_halves",
-            "what": f"a replica runs 1/{2**halving} of the {at_low:.3g} requests that it runs at {low:,} "
-            f"tokens",
+            "what": f"{gpus} GPUs runs 1/{2**halving} of the {at_low:.3g} requests that it runs at {low:,} tokens",
             "concurrency": number(limit),
             "bound": BOUNDS[int(state.bound[0, 0])],
         }
