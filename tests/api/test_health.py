@@ -65,11 +65,13 @@ def test_a_quote_from_a_catalog_that_may_be_behind_says_so(
     assert stale.json()["prices"] == fresh.json()["prices"]
 
 
-def test_a_service_waits_for_no_library_that_it_does_not_use(loaded: Path) -> None:
+def test_a_service_waits_for_no_library_that_it_does_not_use(loaded: Path, tmp_path: Path) -> None:
+    # A database of its own: to copy one drops the locks that keep another process from clearing its journal.
+    own = shutil.copy(loaded, tmp_path / "costsvc.db")
     program = (
         "import sys; from litestar.testing import TestClient; from costsvc.app import create_app; "
         "from costsvc.settings import Settings\n"
-        f"settings = Settings.model_validate({{'database_url': 'sqlite:///{loaded}'}})\n"
+        f"settings = Settings.model_validate({{'database_url': 'sqlite:///{own}'}})\n"
         "with TestClient(create_app(settings)) as client:\n"
         f"    client.get('{QUOTE}').raise_for_status()\n"
         "print(sorted({'scipy.linalg', 'matplotlib'} & set(sys.modules)))"
