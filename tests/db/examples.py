@@ -22,6 +22,7 @@ from costsvc.db.entries import (
     StackEntry,
     WeightPlanEntry,
 )
+from costsvc.db.repository import CatalogRepository, StoreResult
 from costsvc.engine.attention import (
     ChunkedAttention,
     FullAttention,
@@ -244,3 +245,8 @@ CONTENT = CatalogContent(
         FxRate(currency="GBP", first_day=DAY, units_per_usd=Decimal("0.7463"), source_id=LIST),
     ),
 )
+
+
+def store(repository: CatalogRepository, content: CatalogContent) -> StoreResult:
+    """Store it as a new revision."""
+    return repository.store(content, author="me", note="a test")
