@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 ROOT_STEPS: Final = 60
 ROOT_TOLERANCE: Final = 1e-12
-NEIGHBOURHOOD: Final = 0.003
+NEWTON_STEPS: Final = 8
 
 
 def roof_s(compute_s: Any, memory_s: Any) -> Any:
@@ -35,12 +35,12 @@ def roof_s(compute_s: Any, memory_s: Any) -> Any:
     >>> float(roof_s(3.0, 4.0))
     5.0
     """
-    return np.hypot(compute_s, memory_s)
+    return np.sqrt(compute_s**2 + memory_s**2)
 
 
 def rows_s(rows: Any, row_s: Any, memory_s: Any, half_rows: Any) -> Any:
     r"""An operator on rows of tokens, :math:`\sqrt{((m + m_{1/2}) t_{row})^2 + t_m^2}`; no rows cost nothing. [s]"""
-    return (rows > 0) * np.hypot((rows + half_rows) * row_s, memory_s)
+    return (rows > 0) * np.sqrt(((rows + half_rows) * row_s) ** 2 + memory_s**2)
 
 
 def units_s(units: Any, once_s: Any, unit_s: Any) -> Any:
@@ -50,7 +50,7 @@ def units_s(units: Any, once_s: Any, unit_s: Any) -> Any:
 
 def launched_s(kernels_s: Any, prefill: Any, launches_s: Any, captured_tokens: Any) -> Any:
     """Kernels, under the roof of what the host launches where prompts are more than a captured graph holds. [s]"""
-    return np.hypot(kernels_s, np.minimum(prefill / captured_tokens, 1.0) * launches_s)
+    return np.sqrt(kernels_s**2 + (np.minimum(prefill / captured_tokens, 1.0) * launches_s) ** 2)
 
 
 def touched_experts(tokens: Any, experts: Any, log_miss_share: Any, evenness: Any) -> Any:
@@ -123,48 +123,35 @@ _mixed_prefill_tokens, _launched_s = compiled(mixed_prefill_tokens), compiled(la
 _busiest_prefill, _prompt_load_share = compiled(busiest_prefill), compiled(prompt_load_share)
 
 
-class Coefficients(NamedTuple):
-    """What one step of a loop costs per unit of its work. Last axes are (layouts, points).
+class Network(NamedTuple):
+    """One network's numbers in a row, from `start`: `STEPS`, roofs, kinds of experts, then what contexts change.
 
-    `roofs` are row_s, memory_s and half_rows of each operator: those that all tokens pass, the head, then
-    prefill attention. `experts` are, of each kind of block, number, experts per token, ln of the missed share,
-    the roof of one, the skew of the busiest rank and the evenness. `steps` and `loop` are in the order of
-    `STEPS` and `LOOP`. Those of the network that proposes tokens follow; without one it passes 0 times.
+    Roofs are row_s, memory_s and half_rows: of what all tokens pass (`token_roofs` many) and the head. Experts are
+    number, experts per token, ln of the missed share, the roof of one, the skew of the busiest rank and the
+    evenness. Contexts change `CONTEXTS` and the roofs of prefill attention (`prefill_roofs` many).
     """
 
+    start: int
     token_roofs: int
-    roofs: Array
-    experts: Array
-    steps: Array
-    loop: Array
+    experts: int
+    prefill_roofs: int
+
+
+class Coefficients(NamedTuple):
+    """What the steps of a loop cost per unit of their work: `rows` has the numbers of each (layout, point).
+
+    A row is `LOOP`, then `own`, then `draft`: the network that proposes tokens passes `draft_passes` times, 0
+    where there is none.
+    """
+
+    rows: Array
+    own: Network
+    draft: Network
+    draft_passes: float
     keeps_cache: bool
     is_split: bool
-    draft_passes: float
-    draft_token_roofs: int
-    draft_roofs: Array
-    draft_experts: Array
-    draft_steps: Array
 
 
-STEPS: Final = (
-    "rank_share",
-    "dp",
-    "decode_once_s",
-    "decode_sequence_s",
-    "communication_once_s",
-    "communication_token_s",
-    "layer_overhead_s",
-    "step_overhead_s",
-    "sampled_s",
-    "prompt_s",
-    "verified_tokens",
-    "tokens_per_step",
-    "launches_s",
-    "captured_tokens",
-    "prompt_tokens",
-)
-HOST_STEPS: Final = [STEPS.index(name) for name in ("step_overhead_s", "sampled_s", "prompt_s", "launches_s")]
-"""What the host does: a draft's passes are launched without it."""
 LOOP: Final = (
     "step_token_limit",
     "uncached",
@@ -176,176 +163,221 @@ LOOP: Final = (
     "prefill_s",
     "ttft_alone_s",
 )
+_LIMIT, _UNCACHED, _ARRIVING, _PER_PROMPT, _RESIDENT, _FLOOR, _FULL, _POOL, _ALONE = range(len(LOOP))
+STEPS: Final = (
+    "rank_share",
+    "dp",
+    "verified_tokens",
+    "tokens_per_step",
+    "communication_once_s",
+    "communication_token_s",
+    "layer_overhead_s",
+    "captured_tokens",
+    "launches_s",
+    "step_overhead_s",
+    "sampled_s",
+    "prompt_s",
+)
+HOST_STEPS: Final = slice(STEPS.index("launches_s"), len(STEPS))
+"""What the host does: a draft's passes are launched without it."""
+CONTEXTS: Final = ("decode_once_s", "decode_sequence_s", "prompt_tokens")
+ROOF_NUMBERS: Final = 3
+EXPERT_NUMBERS: Final = 8
+_RANK_SHARE, _DP, _VERIFIED, _YIELDED = range(len(LOOP), len(LOOP) + 4)
 
 
 @compiled
-def _own_s(
-    token_roofs: int,
-    roofs: Array,
-    experts: Array,
-    steps: Array,
-    decode: float,
-    prefill: float,
-    sampled: float,
-) -> Any:
+def _network_s(row: Array, of: Network, decode: float, prefill: float, sampled: float) -> Any:
     """The sum of one network's terms of a step. [s]"""
-    proposed = decode * (steps[10] - 1.0)
-    mean = (decode + proposed + prefill) * steps[0]
-    rows = _busiest_prefill(prefill, steps[0], steps[1], steps[14])
-    tokens = (decode + proposed) * steps[0] + rows
-    heads, yielded = (sampled + proposed) * steps[0], sampled + decode * (steps[11] - 1.0)
-    total = _units_s(decode * steps[0], steps[2], steps[3]) + _units_s(tokens, steps[4], steps[5])
-    total += _units_s(tokens, steps[6], 0.0)
-    for place in range(roofs.shape[1]):
-        passing = tokens if place < token_roofs else heads if place == token_roofs else rows
-        roof = roofs[:, place]
-        total += _rows_s(passing, roof[0], roof[1], roof[2])
-    for place in range(experts.shape[1]):
-        block = experts[:, place]
-        visits = mean * steps[1] * block[6]
-        touched = _touched_experts(visits, block[0], block[2], block[7])
-        each = _tokens_each(visits, block[1], touched)
-        total += touched * _rows_s(each, block[3], block[4], block[5])
-    host_s = steps[7] + steps[8] * yielded + steps[9] * (sampled - decode)
-    return _launched_s(total, rows, steps[12], steps[13]) + host_s
+    at = of.start + len(STEPS)
+    rank_share, dp, verified, yielded, exchange_s, exchanged_s = row[of.start : at - 6]
+    layers_s, captured, launches_s, step_s, sampled_s, prompt_s = row[at - 6 : at]
+    contexts = at + (of.token_roofs + 1) * ROOF_NUMBERS + of.experts * EXPERT_NUMBERS
+    attention_s, sequence_s, prompt = row[contexts : contexts + len(CONTEXTS)]
+    proposed = decode * (verified - 1.0)
+    busiest = _busiest_prefill(prefill, rank_share, dp, prompt)
+    tokens = (decode + proposed) * rank_share + busiest
+    total = _units_s(decode * rank_share, attention_s, sequence_s)
+    total += _units_s(tokens, exchange_s, exchanged_s) + _units_s(tokens, layers_s, 0.0)
+    for place in range(of.token_roofs + 1):
+        passing = tokens if place < of.token_roofs else (sampled + proposed) * rank_share
+        total += _rows_s(passing, row[at], row[at + 1], row[at + 2])
+        at += ROOF_NUMBERS
+    visits = (decode + proposed + prefill) * rank_share * dp
+    for _ in range(of.experts):
+        busy = visits * row[at + 6]
+        touched = _touched_experts(busy, row[at], row[at + 2], row[at + 7])
+        each = _tokens_each(busy, row[at + 1], touched)
+        total += touched * _rows_s(each, row[at + 3], row[at + 4], row[at + 5])
+        at += EXPERT_NUMBERS
+    at += len(CONTEXTS)
+    for _ in range(of.prefill_roofs):
+        total += _rows_s(busiest, row[at], row[at + 1], row[at + 2])
+        at += ROOF_NUMBERS
+    host_s = step_s + sampled_s * (sampled + decode * (yielded - 1.0)) + prompt_s * (sampled - decode)
+    return _launched_s(total, busiest, launches_s, captured) + host_s
 
 
 @compiled
-def _step_s(of: Coefficients, layout: int, point: int, decode: float, prefill: float, sampled: float) -> Any:
+def _step_s(of: Coefficients, row: Array, decode: float, prefill: float, sampled: float) -> Any:
     """The sum of all terms of one step: `StepPlan.terms` has them apart. [s]"""
-    steps = of.steps[:, layout, point]
-    roofs, experts = of.roofs[:, :, layout, point], of.experts[:, :, layout, point]
-    total = _own_s(of.token_roofs, roofs, experts, steps, decode, prefill, sampled)
+    total = _network_s(row, of.own, decode, prefill, sampled)
     if of.draft_passes > 0:
-        first, steps = of.draft_token_roofs, of.draft_steps[:, layout, point]
-        roofs, experts = of.draft_roofs[:, :, layout, point], of.draft_experts[:, :, layout, point]
-        total += of.draft_passes * _own_s(first, roofs, experts, steps, decode, 0.0, decode)
-        total += _own_s(first, roofs, experts, steps, 0.0, prefill, 0.0)
+        total += of.draft_passes * _network_s(row, of.draft, decode, 0.0, decode)
+        total += _network_s(row, of.draft, 0.0, prefill, 0.0)
     return total
 
 
 @compiled
-def _alone_s(of: Coefficients, layout: int, point: int) -> Any:
-    """Prefill of one prompt on an idle replica, in chunks of the token budget. [s]"""
-    loop, rank_share = of.loop[:, layout, point], of.steps[0, layout, point]
-    chunk = np.minimum(loop[1] / rank_share, loop[0])
-    return loop[1] / rank_share / chunk * _step_s(of, layout, point, 0.0, chunk, chunk / loop[3])
+def _row(of: Coefficients, layout: int, point: int) -> Any:
+    """The numbers of a layout and point; one of either stands for all."""
+    return of.rows[min(layout, of.rows.shape[0] - 1), min(point, of.rows.shape[1] - 1)]
 
 
 @compiled
-def _loop(
-    of: Coefficients, layout: int, point: int, sequences: float, utilization_share: float
-) -> tuple[float, float, float, float, float, float]:
-    """Step, mixed and decode step, mixed share, prompt tokens of a mixed step, TTFT: as `Loop` has them."""
-    loop = of.loop[:, layout, point]
-    limit, uncached = loop[0], loop[1]
-    verified, yielded = of.steps[10, layout, point], of.steps[11, layout, point]
+def _alone_s(of: Coefficients, row: Array) -> Any:
+    """Prefill of one prompt on an idle replica, in chunks of the token budget. [s]"""
+    prompt = row[_UNCACHED] / row[_RANK_SHARE]
+    chunk = np.minimum(prompt, row[_LIMIT])
+    return prompt / chunk * _step_s(of, row, 0.0, chunk, chunk / row[_PER_PROMPT])
+
+
+@compiled
+def _pace(of: Coefficients, row: Array, sequences: float) -> tuple[float, float, float, float, float]:
+    """Mean, mixed and decode step, mixed share, prompt tokens of a mixed step. [s], [1], [token]"""
     if of.is_split:
-        decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
-        ttft_s = loop[8] + _queue_factor(utilization_share, sequences) * loop[7]
-        return decode_s / yielded, loop[6], decode_s, 0.0, limit, ttft_s
-    room = np.maximum(limit - sequences * verified, 1.0)
-    arriving = loop[2] * sequences
-    dp = of.steps[1, layout, point]
-    prefill = _mixed_prefill_tokens(arriving, uncached, room, dp)
+        decode_s = _step_s(of, row, sequences, 0.0, sequences)
+        return decode_s, row[_FULL], decode_s, 0.0, row[_LIMIT]
+    room = np.maximum(row[_LIMIT] - sequences * row[_VERIFIED], 1.0)
+    arriving = row[_ARRIVING] * sequences
+    prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP])
     share = np.minimum(arriving / prefill, 1.0)
     if of.keeps_cache:
-        decode_s = _step_s(of, layout, point, sequences, 0.0, sequences)
-        mixed_s = _step_s(of, layout, point, sequences, prefill, sequences + prefill / loop[3])
+        decode_s = _step_s(of, row, sequences, 0.0, sequences)
+        mixed_s = _step_s(of, row, sequences, prefill, sequences + prefill / row[_PER_PROMPT])
     else:
-        decode_s = mixed_s = _step_s(of, layout, point, 0.0, sequences * loop[4], sequences)
-    step_s = share * mixed_s + (1.0 - share) * decode_s
-    prompt_s = np.maximum(uncached * dp / room, 1.0) * mixed_s
-    if of.keeps_cache and of.steps[0, layout, point] * dp < 1.0:
-        prompt_s = np.maximum(prompt_s, _alone_s(of, layout, point))
-    load = _prompt_load_share(utilization_share, arriving, room, mixed_s, step_s)
-    together = room / np.minimum(uncached, room / dp)
-    ttft_s = loop[5] + step_s / 2.0 + (1.0 + _queue_factor(load, sequences) / together) * prompt_s
-    return step_s / yielded, mixed_s, decode_s, share, prefill, ttft_s
+        decode_s = mixed_s = _step_s(of, row, 0.0, sequences * row[_RESIDENT], sequences)
+    return share * mixed_s + (1.0 - share) * decode_s, mixed_s, decode_s, share, prefill
 
 
 @compiled
-def _prompts_s(
-    of: Coefficients, layout: int, point: int, sequences: float, prefill: float
-) -> tuple[float, float]:
-    """A mixed step without its decode tokens, and the first token of one prompt on an idle replica. [s]"""
-    loop = of.loop[:, layout, point]
+def _first_s(
+    of: Coefficients,
+    row: Array,
+    sequences: float,
+    utilization_share: float,
+    pace: tuple[float, float, float, float, float],
+) -> Any:
+    """Time to first token, waiting included. [s]"""
     if of.is_split:
-        return loop[6], loop[8]
+        return row[_ALONE] + _queue_factor(utilization_share, sequences) * row[_POOL]
+    step_s, mixed_s, dp, uncached = pace[0], pace[1], row[_DP], row[_UNCACHED]
+    room = np.maximum(row[_LIMIT] - sequences * row[_VERIFIED], 1.0)
+    prompt_s = np.maximum(uncached * dp / room, 1.0) * mixed_s
+    if of.keeps_cache and row[_RANK_SHARE] * dp < 1.0:
+        prompt_s = np.maximum(prompt_s, _alone_s(of, row))
+    load = _prompt_load_share(utilization_share, row[_ARRIVING] * sequences, room, mixed_s, step_s)
+    together = room / np.minimum(uncached, room / dp)
+    return row[_FLOOR] + step_s / 2.0 + (1.0 + _queue_factor(load, sequences) / together) * prompt_s
+
+
+@compiled
+def _prompts_s(of: Coefficients, row: Array, sequences: float, prefill: float) -> tuple[float, float]:
+    """A mixed step without its decode tokens, and the first token of one prompt on an idle replica. [s]"""
+    if of.is_split:
+        return row[_FULL], row[_ALONE]
     if not of.keeps_cache:
-        return _step_s(of, layout, point, 0.0, sequences * loop[4], 0.0), loop[8]
-    prompts_s = _step_s(of, layout, point, 0.0, prefill, prefill / loop[3])
-    return prompts_s, loop[5] + _alone_s(of, layout, point)
+        return _step_s(of, row, 0.0, sequences * row[_RESIDENT], 0.0), row[_ALONE]
+    return _step_s(of, row, 0.0, prefill, prefill / row[_PER_PROMPT]), row[_FLOOR] + _alone_s(of, row)
 
 
 @compiled
 def loop_states(of: Coefficients, sequences: Array, utilization_share: float) -> Array:
     """The loop at given concurrencies, in the order of `Loop`. (9, layouts, points)"""
-    layouts, points = of.loop.shape[1], of.loop.shape[2]
     states = np.empty((9, *sequences.shape))
-    for row in range(sequences.shape[0]):
-        for column in range(sequences.shape[1]):
-            layout, point, running = min(row, layouts - 1), min(column, points - 1), sequences[row, column]
-            found = _loop(of, layout, point, running, utilization_share)
-            for place in range(6):
-                states[place, row, column] = found[place]
-            alone = _prompts_s(of, layout, point, running, found[4])
-            states[6, row, column], states[7, row, column] = alone
-            fewer = _loop(of, layout, point, utilization_share * running, utilization_share)
-            states[8, row, column] = fewer[0]
+    for layout in range(sequences.shape[0]):
+        for point in range(sequences.shape[1]):
+            row, running = _row(of, layout, point), sequences[layout, point]
+            pace = _pace(of, row, running)
+            step_s, mixed_s, decode_s, share, prefill = pace
+            prompts_s, alone_s = _prompts_s(of, row, running, prefill)
+            sold_s = _pace(of, row, utilization_share * running)[0]
+            first_s = _first_s(of, row, running, utilization_share, pace)
+            yielded = row[_YIELDED]
+            found = (
+                step_s / yielded,
+                mixed_s,
+                decode_s,
+                share,
+                prefill,
+                first_s,
+                prompts_s,
+                alone_s,
+                sold_s / yielded,
+            )
+            for place in range(9):
+                states[place, layout, point] = found[place]
     return states
 
 
 @compiled
-def _excess(of: Coefficients, layout: int, point: int, sequences: float, limits: Array) -> Any:
+def steps_s(of: Coefficients, sequences: Array) -> Array:
+    """Time per output token at given concurrencies, and nothing else. (layouts, points) [s]"""
+    found = np.empty(sequences.shape)
+    for layout in range(sequences.shape[0]):
+        for point in range(sequences.shape[1]):
+            row = _row(of, layout, point)
+            found[layout, point] = _pace(of, row, sequences[layout, point])[0] / row[_YIELDED]
+    return found
+
+
+@compiled
+def _excess(of: Coefficients, row: Array, sequences: float, limits: Array) -> Any:
     """How far the slower of two latencies is over its objective, relative. [1]"""
-    found = _loop(of, layout, point, sequences, limits[2])
-    return np.maximum(found[0] / limits[0] - 1.0, found[5] / limits[1] - 1.0)
+    pace = _pace(of, row, sequences)
+    over = pace[0] / row[_YIELDED] / limits[0] - 1.0
+    if limits[1] < np.inf:
+        over = np.maximum(over, _first_s(of, row, sequences, limits[2], pace) / limits[1] - 1.0)
+    return over
 
 
 @compiled
-def _bracket(
-    of: Coefficients, layout: int, point: int, ceiling: float, near: float, limits: Array
-) -> tuple[float, float, float, float]:
-    """Two concurrencies with the root in between, and the excess at each; from `near` outwards, if it is a number.
+def _near(
+    of: Coefficients, row: Array, ceiling: float, start: float, slope: float, limits: Array
+) -> tuple[float, float]:
+    """Newton's steps from a neighbour's root with its slope, renewed by secants: root and slope, NaN where they fail."""
+    running, over = start, _excess(of, row, start, limits)
+    for _ in range(NEWTON_STEPS):
+        if abs(over) < ROOT_TOLERANCE:
+            return running, slope
+        then = running - over / slope
+        if not min(ceiling, 1.0) <= then < ceiling:
+            break
+        over_then = _excess(of, row, then, limits)
+        slope = (over_then - over) / (then - running)
+        running, over = then, over_then
+    return np.nan, np.nan
 
-    Both are the ceiling where that keeps the objectives, both NaN where not even one sequence does.
-    """
-    low = least = min(ceiling, 1.0)
-    high, reach = ceiling, NEIGHBOURHOOD
-    if least < near < ceiling:
-        low = high = near
-    f_low = f_high = _excess(of, layout, point, high, limits)
-    if low == high:
-        while f_low > 0 and low > least:
-            high, f_high = low, f_low
-            low, reach = max(low / (1.0 + reach), least), reach * 8.0
-            f_low = _excess(of, layout, point, low, limits)
-        while not f_high > 0 and high < ceiling:
-            low, f_low = high, f_high
-            high, reach = min(high * (1.0 + reach), ceiling), reach * 8.0
-            f_high = _excess(of, layout, point, high, limits)
-    elif f_high > 0:
-        f_low = _excess(of, layout, point, low, limits)
+
+@compiled
+def _between(of: Coefficients, row: Array, ceiling: float, limits: Array) -> tuple[float, float]:
+    """The root up to the ceiling, by regula falsi, and the slope there; NaN where one sequence is too many."""
+    low, high = min(ceiling, 1.0), ceiling
+    f_high = _excess(of, row, high, limits)
     if not f_high > 0:
-        return ceiling, ceiling, f_high, f_high
+        return ceiling, np.nan
+    f_low = _excess(of, row, low, limits)
     if f_low > 0:
-        return np.nan, np.nan, f_low, f_high
-    return low, high, f_low, f_high
-
-
-@compiled
-def _most_at(of: Coefficients, layout: int, point: int, ceiling: float, near: float, limits: Array) -> float:
-    """`most_sequences` at one point; `near` is what was found at the point before, which is often much alike."""
-    low, high, f_low, f_high = _bracket(of, layout, point, ceiling, near, limits)
-    if not low < high:
-        return high
+        return np.nan, np.nan
+    last, f_last, slope = low, f_low, np.nan
     for _ in range(ROOT_STEPS):
         gap = f_high - f_low
         middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
-        f_middle = _excess(of, layout, point, middle, limits)
+        f_middle = _excess(of, row, middle, limits)
+        slope = (f_middle - f_last) / (middle - last)
         if abs(f_middle) < ROOT_TOLERANCE:
-            return middle
+            return middle, slope
+        last, f_last = middle, f_middle
         if f_middle > 0:
             scale = 1.0 - f_middle / f_high
             f_low *= scale if scale > 0 else 0.5
@@ -354,7 +386,7 @@ def _most_at(of: Coefficients, layout: int, point: int, ceiling: float, near: fl
             scale = 1.0 - f_middle / f_low if f_low != 0 else 0.5
             f_high *= scale if scale > 0 else 0.5
             low, f_low = middle, f_middle
-    return low
+    return low, slope
 
 
 @compiled
@@ -363,7 +395,8 @@ def most_sequences(
 ) -> Array:
     """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Anderson and Bjorck's scaling.
 
-    NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one.
+    NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one; that of the
+    point before, which is often much alike, is tried first.
 
     Parameters
     ----------
@@ -375,20 +408,24 @@ def most_sequences(
     .. [1] Anderson and Bjorck, BIT 13, 1973, "A new high order method of regula falsi type".
     """
     limits = np.array([tpot_s, ttft_s, utilization_share])
-    most = ceiling.copy()
-    for row in range(ceiling.shape[0]):
-        near = np.nan
-        for column in range(ceiling.shape[1]):
-            found = _most_at(of, row, column, ceiling[row, column], near, limits)
-            most[row, column] = found
-            near = found if found < ceiling[row, column] else np.nan
+    most = np.empty(ceiling.shape)
+    for layout in range(ceiling.shape[0]):
+        found = slope = np.nan
+        for point in range(ceiling.shape[1]):
+            row, top = _row(of, layout, point), ceiling[layout, point]
+            near = np.nan
+            if 1.0 < found < top and slope > 0:
+                near, steep = _near(of, row, top, found, slope, limits)
+            if near > 0:
+                found, slope = near, steep
+            else:
+                found, slope = _between(of, row, top, limits)
+            most[layout, point] = found
     return most
 
 
 def make_ready() -> None:
     """Compile, or fetch what was compiled before, so that no request has to wait for it."""
-    one, steps = np.ones((1, 1)), np.ones((len(STEPS), 1, 1))
-    roofs, experts = np.ones((3, 2, 1, 1)), np.ones((8, 1, 1, 1))
-    network, loop = (1, roofs, experts, steps), np.ones((len(LOOP), 1, 1))
-    of = Coefficients(*network, loop, True, False, 0.0, *network)
-    most_sequences(of, loop_states(of, one, 1.0)[0], 1.0, 1.0, 1.0)
+    one, network = np.ones((1, 1)), Network(start=0, token_roofs=1, experts=1, prefill_roofs=1)
+    of = Coefficients(np.ones((1, 1, 99)), network, network, 0.0, keeps_cache=True, is_split=False)
+    loop_states(of, most_sequences(of, steps_s(of, one), 1.0, 1.0, 1.0), 1.0)

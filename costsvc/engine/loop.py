@@ -1,15 +1,25 @@
 """The serving loop at a given concurrency: steps that decode, steps that carry prompts too, and waiting."""
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import HOST_STEPS, Array, Coefficients, loop_states, most_sequences
+from costsvc.engine.formulas import (
+    HOST_STEPS,
+    LOOP,
+    STEPS,
+    Array,
+    Coefficients,
+    loop_states,
+    most_sequences,
+    steps_s,
+)
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives
-from costsvc.engine.step import Batch, StepPlan, filled, step_time
+from costsvc.engine.step import Batch, StepPlan, step_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +65,18 @@ class LoopPlan:
 
     def __init__(self, replica: Replica, lengths: Lengths, utilization_share: float) -> None:
         self._utilization_share = utilization_share
-        self._is_split = replica.deployments[0].mode == "disaggregated"
-        self._full_s: Floats = 0.0
         self._sending_s: Floats = 0.0
-        self._prefill_s: Floats = 0.0
-        alone_s: Floats = 0.0
+        is_split = replica.deployments[0].mode == "disaggregated"
         limit, calibration = step_token_limit(replica), replica.calibration
-        if self._is_split:
+        full_s: Floats = 0.0
+        prefill_s: Floats = 0.0
+        alone_s: Floats = 0.0
+        if is_split:
             limit = calibration.step_token_budget_tokens + 0.0 * limit
-            self._full_s = step_time(replica, prompt_batch(replica, lengths, limit)).total_s
+            full_s = step_time(replica, prompt_batch(replica, lengths, limit)).total_s
             self._sending_s = transfer_s(replica, lengths)
-            whole_s = lengths.uncached / step_token_limit(replica) * self._full_s
-            self._prefill_s = whole_s + self._sending_s / replica.dp
-        if self._is_split or not replica.deployments[0].kv_cache:
+            prefill_s = lengths.uncached / step_token_limit(replica) * full_s + self._sending_s / replica.dp
+        if is_split or not replica.deployments[0].kv_cache:
             alone_s = ttft_unloaded_s(replica, lengths)
         contexts = loop_batch(replica, lengths, 1.0, 0.0)
         step = StepPlan(replica, contexts)
@@ -78,39 +87,38 @@ class LoopPlan:
             lengths.per_prompt,
             lengths.resident,
             calibration.ttft_floor_s,
-            self._full_s,
-            self._prefill_s,
+            full_s,
+            prefill_s,
             alone_s,
         )
+        draft = step.draft
         shape = np.broadcast(*step.spanning, *values).shape
-        roofs, experts, steps = step.arrays(shape)
-        passes, first = 0.0, 0
-        draft_roofs, draft_experts, draft_steps = roofs[:, :0], experts[:, :0], steps
-        if step.draft is not None:
-            passes, first = replica.verified_tokens - 1.0, step.draft.token_roofs
-            draft_roofs, draft_experts, draft_steps = step.draft.arrays(shape)
-            draft_steps[HOST_STEPS] = 0.0
+        first, second = len(LOOP), len(LOOP) + step.places
+        rows = np.empty((*shape, second if draft is None else second + draft.places))
+        for place, value in enumerate(values):
+            rows[..., place] = value
+        own = step.fill(rows, first)
+        drafting, passes = own, 0.0
+        if draft is not None:
+            drafting, passes = draft.fill(rows, second), replica.verified_tokens - 1.0
+            rows[..., second : second + len(STEPS)][..., HOST_STEPS] = 0.0
         self._coefficients = Coefficients(
-            token_roofs=step.token_roofs,
-            roofs=roofs,
-            experts=experts,
-            steps=steps,
-            loop=filled([values], shape)[:, 0],
-            keeps_cache=replica.deployments[0].kv_cache,
-            is_split=self._is_split,
-            draft_passes=passes,
-            draft_token_roofs=first,
-            draft_roofs=draft_roofs,
-            draft_experts=draft_experts,
-            draft_steps=draft_steps,
+            rows, own, drafting, passes, keeps_cache=replica.deployments[0].kv_cache, is_split=is_split
         )
+
+    def some(self, layouts: slice, points: slice) -> "LoopPlan":
+        """The plan of some layouts and points."""
+        rows = self._coefficients.rows
+        fewer = copy(self)
+        fewer._coefficients = self._coefficients._replace(rows=np.ascontiguousarray(rows[layouts, points]))
+        fewer._sending_s = np.broadcast_to(self._sending_s, rows.shape[:2])[layouts, points]
+        return fewer
 
     def at(self, sequences: Array) -> Loop:
         """The loop with so many sequences running. (layouts, points)"""
         wide = self._wide(sequences)
         states = loop_states(self._coefficients, wide, self._utilization_share)
         step_s, mixed_s, decode_s, share, prefill, ttft_s, alone_s, unloaded_s, sold_s = states
-        zero = np.zeros(wide.shape)
         return Loop(
             step_s=step_s,
             mixed_step_s=mixed_s,
@@ -121,21 +129,31 @@ class LoopPlan:
             prefill_step_s=alone_s,
             ttft_unloaded_s=unloaded_s,
             sold_step_s=sold_s,
-            prefill_s=self._prefill_s + zero,
-            transfer_s=self._sending_s + zero,
+            prefill_s=self._wide(self.prefill_s),
+            transfer_s=self._wide(self._sending_s),
         )
+
+    def steps_s(self, sequences: Array) -> Array:
+        """Time per output token alone with so many sequences running. (layouts, points) [s]"""
+        return steps_s(self._coefficients, self._wide(sequences))
+
+    @property
+    def prefill_s(self) -> Array:
+        """The prefill pool's time for one prompt. (layouts, points) [s]"""
+        return self._coefficients.rows[..., LOOP.index("prefill_s")]
 
     def most(self, objectives: Objectives, ceiling: Array) -> Array:
         """Largest concurrency up to `ceiling` that keeps the objectives; NaN where one sequence does not."""
         tpot_s = np.inf if objectives.tpot_s is None else objectives.tpot_s
         ttft_s = np.inf if objectives.ttft_s is None else objectives.ttft_s
-        wide = self._wide(ceiling)
-        return most_sequences(self._coefficients, wide, tpot_s, ttft_s, self._utilization_share)
+        return most_sequences(
+            self._coefficients, self._wide(ceiling), tpot_s, ttft_s, self._utilization_share
+        )
 
-    def _wide(self, sequences: Array) -> Array:
+    def _wide(self, values: Floats) -> Array:
         """One number for each layout and point."""
-        wide = np.empty(np.broadcast(sequences, self._coefficients.loop[0]).shape)
-        wide[...] = sequences
+        wide = np.empty(np.broadcast(values, self._coefficients.rows[..., 0]).shape)
+        wide[...] = values
         return wide
 
 

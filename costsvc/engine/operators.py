@@ -27,6 +27,11 @@ class Roof:
     memory_s: Floats
     half_rows: Floats = 0.0
 
+    @property
+    def numbers(self) -> tuple[Floats, Floats, Floats]:
+        """As `formulas.Network` has them."""
+        return self.row_s, self.memory_s, self.half_rows
+
     def seconds(self, rows: Floats) -> Floats:
         """Time for `rows`. [s]"""
         found: Floats = rows_s(rows, self.row_s, self.memory_s, self.half_rows)

@@ -1,13 +1,20 @@
 """One iteration of the serving loop, in seconds: decode tokens and prefill tokens through all layers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import Array, busiest_prefill, launched_s, tokens_each
+from costsvc.engine.formulas import (
+    CONTEXTS,
+    ROOF_NUMBERS,
+    Array,
+    Network,
+    busiest_prefill,
+    launched_s,
+    tokens_each,
+)
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
 from costsvc.engine.parameters import distinct_experts, log_miss_share
@@ -91,6 +98,7 @@ class StepPlan:
 
     def __init__(self, replica: Replica, contexts: Batch) -> None:
         self._of = _of_replica(replica)
+        self._fixed = _fixed_numbers(replica)
         self._prompt_tokens = np.minimum(
             contexts.prefill_last - contexts.prefill_first, replica.calibration.step_token_budget_tokens
         )
@@ -144,28 +152,25 @@ class StepPlan:
         return passes_s + self.draft.terms(0.0, prefill, 0.0).accelerator_s
 
     @property
-    def token_roofs(self) -> int:
-        """Matrix products that all tokens pass, the first of the roofs."""
-        return len(self._of.roofs)
-
-    @property
     def spanning(self) -> list[Floats]:
         """Coefficients that together span all layouts and points."""
         return [self._of.head.row_s, self._decode.unit_s, *(roof.row_s for roof in self._prefill)]
 
-    def arrays(self, points: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        """The same as `formulas.Coefficients` has it: roofs, experts and steps.
+    @property
+    def places(self) -> int:
+        """How many numbers `fill` writes."""
+        return self._fixed.shape[-1] + len(CONTEXTS) + len(self._prefill) * ROOF_NUMBERS
 
-        Parameters
-        ----------
-        points : tuple of int
-            Layouts and points of the loop.
-        """
-        of = self._of
-        operators_ = [*of.roofs, of.head, *self._prefill]
-        roofs = filled([(roof.row_s, roof.memory_s, roof.half_rows) for roof in operators_], points)
-        experts = filled([block.coefficients for block in of.experts], points)
-        return roofs, experts, filled([(*of.steps(self._decode), self._prompt_tokens)], points)[:, 0]
+    def fill(self, rows: Array, start: int) -> Network:
+        """Write the same numbers as `formulas.Coefficients` has them. (layouts, points, numbers)"""
+        fixed = self._fixed
+        contexts = start + fixed.shape[-1]
+        rows[..., start:contexts] = fixed
+        roofs = (number for roof in self._prefill for number in roof.numbers)
+        values = self._decode.once_s, self._decode.unit_s, self._prompt_tokens, *roofs
+        for place, value in enumerate(values, contexts):
+            rows[..., place] = value
+        return Network(start, len(self._of.roofs), len(self._of.experts), len(self._prefill))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +192,10 @@ class _Experts:
         return touched * self.roof.seconds(tokens_each(busiest, self.ffn.experts_per_token, touched))
 
     @property
-    def coefficients(self) -> tuple[Floats, ...]:
-        """As `formulas.Coefficients` has them."""
-        roof, ffn = self.roof, self.ffn
-        facts = float(ffn.experts), float(ffn.experts_per_token), log_miss_share(ffn)
-        return *facts, roof.row_s, roof.memory_s, roof.half_rows, self.skew_ratio, self.evenness_ratio
+    def numbers(self) -> tuple[Floats, ...]:
+        """As `formulas.Network` has them."""
+        facts = float(self.ffn.experts), float(self.ffn.experts_per_token), log_miss_share(self.ffn)
+        return *facts, *self.roof.numbers, self.skew_ratio, self.evenness_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,16 +232,25 @@ class _OfReplica:
             total = total + group.seconds(tokens * self.dp)
         return total
 
-    def steps(self, decode: Line) -> tuple[Floats, ...]:
-        """In the order of `formulas.STEPS`, without the prompt's tokens, which depend on contexts."""
-        attention, exchange = (
-            (decode.once_s, decode.unit_s),
-            (self.communication.once_s, self.communication.unit_s),
-        )
-        overheads = self.layer_overhead_s, self.step_overhead_s, self.sampled_s, self.prompt_s
-        proposed = self.verified_tokens, self.yielded_tokens
-        launches = self.launches_s, self.captured_tokens
-        return self.rank_share, self.dp, *attention, *exchange, *overheads, *proposed, *launches
+    @property
+    def numbers(self) -> list[Floats]:
+        """What stands in a row before contexts change it: `STEPS`, roofs, experts."""
+        steps = [
+            self.rank_share,
+            self.dp,
+            self.verified_tokens,
+            self.yielded_tokens,
+            self.communication.once_s,
+            self.communication.unit_s,
+            self.layer_overhead_s,
+            self.captured_tokens,
+            self.launches_s,
+            self.step_overhead_s,
+            self.sampled_s,
+            self.prompt_s,
+        ]
+        roofs = (number for roof in (*self.roofs, self.head) for number in roof.numbers)
+        return [*steps, *roofs, *(number for block in self.experts for number in block.numbers)]
 
     def host_s(self, decode: Floats, sampled: Floats) -> Floats:
         """Scheduling, sampling and detokenising: once a step, and per token of each engine process. [s]"""
@@ -336,14 +349,10 @@ def _communication(replica: Replica) -> Line:
     return total + Line(latency_s, token_bytes / bytes_per_s).times(between)
 
 
-def filled(rows: Sequence[Sequence[Floats]], points: tuple[int, ...]) -> Array:
-    """Values of any shape side by side in one array. (values of a row, rows, *points)"""
-    width = len(rows[0]) if rows else 0
-    array = np.empty((width, len(rows), *points))
-    for place, row in enumerate(rows):
-        for within, value in enumerate(row):
-            array[within, place] = value
-    return array
+@once_per_replica
+def _fixed_numbers(replica: Replica) -> Array:
+    """What stands in the rows of each layout whatever its contexts. (layouts, 1, numbers)"""
+    return np.stack(np.broadcast_arrays(replica.tp, *_of_replica(replica).numbers)[1:], axis=-1)
 
 
 def _by_tokens(per_byte: Line, token_bytes: Floats) -> Line:
