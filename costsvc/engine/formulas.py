@@ -345,7 +345,7 @@ def _excess(of: Coefficients, row: Array, sequences: float, limits: Array) -> An
 def _near(
     of: Coefficients, row: Array, ceiling: float, start: float, slope: float, limits: Array
 ) -> tuple[float, float]:
-    """Newton's steps from a neighbour's root with its slope, renewed by secants: root and slope, NaN where they fail."""
+    """Newton's steps from a neighbour's root, their slope renewed by secants: root and slope, NaN where they fail."""
     running, over = start, _excess(of, row, start, limits)
     for _ in range(NEWTON_STEPS):
         if abs(over) < ROOT_TOLERANCE:
@@ -413,12 +413,11 @@ def most_sequences(
         found = slope = np.nan
         for point in range(ceiling.shape[1]):
             row, top = _row(of, layout, point), ceiling[layout, point]
-            near = np.nan
             if 1.0 < found < top and slope > 0:
-                near, steep = _near(of, row, top, found, slope, limits)
-            if near > 0:
-                found, slope = near, steep
+                found, slope = _near(of, row, top, found, slope, limits)
             else:
+                found = np.nan
+            if not found > 0:
                 found, slope = _between(of, row, top, limits)
             most[layout, point] = found
     return most

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from costsvc.engine.formulas import Array
-from costsvc.engine.loop import prompt_batch, run_loop, step_token_limit
+from costsvc.engine.loop import prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.ray import Ray, along_ray, enough, first_points
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, solve, state_at
+from costsvc.engine.serving import SteadyState, solution
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
@@ -47,7 +47,7 @@ def marginal_prices(
     utilization_share: float,
     cost_gpu_s: float,
     *,
-    around: SteadyState | None = None,
+    around: Array | None = None,
 ) -> TokenPrices:
     r"""Aumann-Shapley prices: the mean marginal cost of a token along the ray from nothing to the request.
 
@@ -59,8 +59,8 @@ def marginal_prices(
 
     Parameters
     ----------
-    around : SteadyState, optional
-        The states of `ray_lengths(lengths)`, where they have been solved already.
+    around : (points,) array, optional
+        Costs of `ray_lengths(lengths)`, where they have been solved already. [accelerator-second]
 
     References
     ----------
@@ -82,21 +82,17 @@ def marginal_ray(
     objectives: Objectives,
     utilization_share: float,
     *,
-    around: SteadyState | None = None,
+    around: Array | None = None,
 ) -> Ray:
     """The cells and slopes that `marginal_prices` are the mean of."""
     tokens = _tokens(lengths)
 
     def cost(points: Array) -> Array:
         at = _lengths_at(lengths, points)
-        return _request_gpu_s(
-            replica, at, solve(replica, at, objectives, utilization_share), utilization_share
-        )
+        costs: Array = solution(replica, at, objectives, utilization_share).least_gpu_s()[0]
+        return costs
 
-    if around is None:
-        return along_ray(cost, tokens, cost(first_points(tokens)))
-    costs = _request_gpu_s(replica, ray_lengths(lengths), around, utilization_share)
-    return along_ray(cost, tokens, costs)
+    return along_ray(cost, tokens, cost(first_points(tokens)) if around is None else around)
 
 
 def ray_lengths(lengths: Lengths) -> Lengths:
@@ -257,24 +253,6 @@ def _lengths_at(lengths: Lengths, points: Array) -> Lengths:
         shared=cached * shared_part,
         prompt_unit=lengths.per_prompt,
     )
-
-
-def _request_gpu_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
-    """Accelerator-seconds of requests; where the objectives cannot be kept, of one alone that misses them."""
-    cost_gpu_s = np.asarray(state.request_gpu_s[0], dtype=np.float64)
-    missed = np.isnan(cost_gpu_s)
-    if not missed.any():
-        return cost_gpu_s
-    return np.where(missed, _alone_gpu_s(replica, lengths, state, utilization_share), cost_gpu_s)
-
-
-def _alone_gpu_s(replica: Replica, lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
-    """Accelerator-seconds where not even one sequence keeps the objectives: one runs and misses them."""
-    ceiling = np.minimum.reduce(np.broadcast_arrays(*state.limits.values()))
-    one = np.minimum(ceiling, 1.0)
-    loop = run_loop(replica, lengths, one, utilization_share)
-    alone = state_at(replica, lengths, one, loop, state.bound, state.limits)
-    return np.asarray(alone.request_gpu_s[0], dtype=np.float64)
 
 
 def _conserving(prices: Array, tokens: Array, cost_gpu_s: float) -> TokenPrices:

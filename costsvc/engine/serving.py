@@ -1,7 +1,7 @@
 """Steady state of a replica: how many sequences run, how long a step takes, what a request costs in time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -35,23 +35,6 @@ class SteadyState:
     request_gpu_s: Array
     prefill_replicas: Array
 
-    def only(self, layout: slice, point: slice) -> "SteadyState":
-        """Some layouts and points of it."""
-
-        def part(value: Array) -> Array:
-            return value[layout, point]
-
-        loop = Loop(*(part(getattr(self.loop, one.name)) for one in fields(Loop)))
-        return SteadyState(
-            sequences=part(self.sequences),
-            bound=self.bound[layout, point],
-            limits={name: part(limit) for name, limit in self.limits.items()},
-            loop=loop,
-            requests_per_s=part(self.requests_per_s),
-            request_gpu_s=part(self.request_gpu_s),
-            prefill_replicas=part(self.prefill_replicas),
-        )
-
 
 def lengths_of(traffic: Traffic) -> Lengths:
     """One point of traffic."""
@@ -67,6 +50,106 @@ def lengths_of(traffic: Traffic) -> Lengths:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The largest concurrencies that meet every bound. Arrays are (layouts, points), limits (bounds, layouts, points).
+
+    What follows from them is computed where it is asked for: searches and prices ask for thousands of costs, and for
+    hardly any states.
+    """
+
+    plan: LoopPlan
+    objectives: Objectives
+    gpus: Array
+    output: Array
+    limits: Array
+    sequences: Array
+
+    def some(self, layouts: slice, points: slice) -> "Solution":
+        """Some layouts and points of it."""
+        return Solution(
+            plan=self.plan.some(layouts, points),
+            objectives=self.objectives,
+            gpus=self.gpus[layouts],
+            output=self.output[layouts, points],
+            limits=self.limits[:, layouts, points],
+            sequences=self.sequences[layouts, points],
+        )
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Where one sequence fits into the memory."""
+        return np.asarray(~np.isnan(self.limits[BOUNDS.index("memory")]))
+
+    def gpu_s(self, sequences: Array) -> Array:
+        """Accelerator-seconds per request with so many sequences running, both pools together."""
+        decode_s = self.plan.steps_s(sequences) * self.output / sequences
+        return self.gpus * (decode_s + self.plan.prefill_s)
+
+    def request_gpu_s(self) -> Array:
+        """Accelerator-seconds per request, NaN where no concurrency meets the bounds."""
+        return self.gpu_s(self.sequences)
+
+    def least_gpu_s(self) -> Array:
+        """The same, and where the objectives cannot be kept that of one sequence alone, which misses them."""
+        missed = np.isnan(self.sequences)
+        if not missed.any():
+            return self.request_gpu_s()
+        return self.gpu_s(np.where(missed, np.minimum(self.limits.min(axis=0), 1.0), self.sequences))
+
+    def state(self) -> SteadyState:
+        """The loop there, with its rates."""
+        loop, ceiling = self.plan.at(self.sequences), self.limits.min(axis=0)
+        bound = self.limits.argmin(axis=0)
+        slower = (self.sequences < ceiling) | (np.isnan(self.sequences) & ~np.isnan(ceiling))
+        if slower.any():
+            bound = np.where(slower, _binding(loop, self.objectives), bound)
+        decode_s = loop.step_s * self.output / self.sequences
+        return SteadyState(
+            sequences=self.sequences,
+            bound=np.asarray(bound),
+            limits=dict(zip(BOUNDS, self.limits, strict=False)),
+            loop=loop,
+            requests_per_s=1.0 / decode_s,
+            request_gpu_s=self.gpus * (decode_s + loop.prefill_s),
+            prefill_replicas=loop.prefill_s / decode_s,
+        )
+
+
+def solution(
+    replica: Replica,
+    lengths: Lengths,
+    objectives: Objectives,
+    utilization_share: float,
+    *,
+    extra_kv_bytes: Floats = 0.0,
+) -> Solution:
+    """The largest concurrency that meets memory, scheduler and objectives.
+
+    Parameters
+    ----------
+    extra_kv_bytes : float or array
+        Added to each accelerator's cache memory: for marginal values, and negative where an idle prefix
+        cache takes its share. [B]
+    """
+    budget = memory_budget(replica)
+    if np.any(extra_kv_bytes):
+        budget = replace(budget, kv_bytes=budget.kv_bytes + extra_kv_bytes)
+    found = tuple(concurrency_limits(replica, lengths, budget).values())
+    limits = np.empty((len(found), *np.broadcast(*found).shape))
+    for place, limit in enumerate(found):
+        limits[place] = limit
+    plan = LoopPlan(replica, lengths, utilization_share)
+    return Solution(
+        plan=plan,
+        objectives=objectives,
+        gpus=replica.gpus,
+        output=np.broadcast_to(lengths.output, limits.shape[1:]),
+        limits=limits,
+        sequences=plan.most(objectives, limits.min(axis=0)),
+    )
+
+
 def solve(
     replica: Replica,
     lengths: Lengths,
@@ -75,29 +158,8 @@ def solve(
     *,
     extra_kv_bytes: Floats = 0.0,
 ) -> SteadyState:
-    """The largest concurrency that meets memory, scheduler and objectives, and the state there.
-
-    Parameters
-    ----------
-    extra_kv_bytes : float or array
-        Added to each accelerator's cache memory: for marginal values, and negative where an idle prefix
-        cache takes its share. [B]
-    """
-    budget = replace(memory_budget(replica), kv_bytes=memory_budget(replica).kv_bytes + extra_kv_bytes)
-    limits = concurrency_limits(replica, lengths, budget)
-    stacked = np.empty((len(limits), *np.broadcast(*limits.values()).shape))
-    for place, limit in enumerate(limits.values()):
-        stacked[place] = limit
-    limits = dict(zip(limits, stacked, strict=True))
-    ceiling = stacked.min(axis=0)
-    bound = np.asarray([BOUNDS.index(name) for name in limits])[stacked.argmin(axis=0)]
-    plan = LoopPlan(replica, lengths, utilization_share)
-    sequences = plan.most(objectives, ceiling)
-    loop = plan.at(sequences)
-    slower = (sequences < ceiling) | (np.isnan(sequences) & ~np.isnan(ceiling))
-    if slower.any():
-        bound = np.where(slower, _binding(loop, objectives), bound)
-    return state_at(replica, lengths, sequences, loop, bound, limits)
+    """The state at that concurrency; see `solution`."""
+    return solution(replica, lengths, objectives, utilization_share, extra_kv_bytes=extra_kv_bytes).state()
 
 
 def solve_together(
@@ -106,8 +168,8 @@ def solve_together(
     objectives: Objectives,
     utilization_share: float,
     extra_kv_bytes: Sequence[float],
-) -> list[SteadyState]:
-    """The states of several requests on the same layouts, each with its own extra memory, in one evaluation.
+) -> list[Solution]:
+    """The solutions of several requests on the same layouts, each with its own extra memory, in one evaluation.
 
     Parameters
     ----------
@@ -115,7 +177,7 @@ def solve_together(
         Points of each; the spread of lengths is that of the first.
     """
     counts = [np.size(one.uncached) for one in requests]
-    ends = np.cumsum(counts)
+    ends = np.cumsum(counts).tolist()
     places = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
     def joined(values: Sequence[Floats]) -> Array:
@@ -133,8 +195,8 @@ def solve_together(
         context_limit=joined([one.context_limit for one in requests]),
         prompt_unit=joined([one.per_prompt for one in requests]),
     )
-    state = solve(replica, together, objectives, utilization_share, extra_kv_bytes=joined(extra_kv_bytes))
-    return [state.only(slice(None), place) for place in places]
+    every = solution(replica, together, objectives, utilization_share, extra_kv_bytes=joined(extra_kv_bytes))
+    return [every.some(slice(None), place) for place in places]
 
 
 def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget) -> dict[str, Array]:
@@ -150,27 +212,6 @@ def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget)
         tokens = lengths.output / (lengths.uncached * replica.tokens_per_step + verified)
         limits["step_tokens"] = step_token_limit(replica) * tokens
     return {name: np.asarray(limit, dtype=np.float64) for name, limit in limits.items()}
-
-
-def state_at(
-    replica: Replica,
-    lengths: Lengths,
-    sequences: Array,
-    loop: Loop,
-    bound: NDArray[np.int64],
-    limits: dict[str, Array],
-) -> SteadyState:
-    """Rates and cost of a loop."""
-    decode_s = loop.step_s * lengths.output / sequences
-    return SteadyState(
-        sequences=sequences,
-        bound=np.asarray(bound),
-        limits=limits,
-        loop=loop,
-        requests_per_s=1.0 / decode_s,
-        request_gpu_s=replica.gpus * (decode_s + loop.prefill_s),
-        prefill_replicas=loop.prefill_s / decode_s,
-    )
 
 
 def breakdown(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[StepTime, StepTime]:

@@ -159,7 +159,7 @@ class StepPlan:
     @property
     def places(self) -> int:
         """How many numbers `fill` writes."""
-        return self._fixed.shape[-1] + len(CONTEXTS) + len(self._prefill) * ROOF_NUMBERS
+        return int(self._fixed.shape[-1]) + len(CONTEXTS) + len(self._prefill) * ROOF_NUMBERS
 
     def fill(self, rows: Array, start: int) -> Network:
         """Write the same numbers as `formulas.Coefficients` has them. (layouts, points, numbers)"""
@@ -235,7 +235,7 @@ class _OfReplica:
     @property
     def numbers(self) -> list[Floats]:
         """What stands in a row before contexts change it: `STEPS`, roofs, experts."""
-        steps = [
+        steps: list[Floats] = [
             self.rank_share,
             self.dp,
             self.verified_tokens,

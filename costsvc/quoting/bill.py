@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from costsvc.engine.formulas import Array
 from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import (
     Fleet,
@@ -18,7 +19,7 @@ from costsvc.engine.pricing import (
     rent_step_bytes,
     step_prices,
 )
-from costsvc.engine.serving import SteadyState, solve_together
+from costsvc.engine.serving import Solution, SteadyState, solve_together
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import Exchange
 from costsvc.quoting.gpu_price import GpuPrice
@@ -89,7 +90,7 @@ def _bill(
     choice: Choice,
     price: GpuPrice,
     other: Lengths | None,
-    solved: Mapping[str, SteadyState],
+    solved: Mapping[str, Solution],
 ) -> Bill:
     request, state = scenario.request, choice.state
     cost_gpu_s = float(state.request_gpu_s[0, 0])
@@ -102,7 +103,7 @@ def _bill(
         load_multiplier=multiplier,
         factor=second_usd * multiplier * (1.0 + request.margin),
         request_gpu_s=cost_gpu_s,
-        tokens=token_prices(scenario, choice, choice.lengths, state, around=solved.get("around")),
+        tokens=token_prices(scenario, choice, choice.lengths, state, _costs(solved, "around")),
         fleet=hours[0] if len(hours) == 1 else None,
         hours=hours,
         rent_gpus_per_byte=_rent(choice, solved),
@@ -134,7 +135,7 @@ def _asked(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[st
 
 def _solved(
     bills: Sequence[Mapping[str, tuple[Lengths, float]]], scenario: Scenario, choice: Choice
-) -> list[dict[str, SteadyState]]:
+) -> list[dict[str, Solution]]:
     """All that bills on one layout ask for, in one evaluation."""
     asked = [pair for one in bills for pair in one.values()]
     if not asked:
@@ -146,18 +147,21 @@ def _solved(
     return [{name: next(states) for name in one} for one in bills]
 
 
-def _rent(choice: Choice, solved: Mapping[str, SteadyState]) -> float:
+def _rent(choice: Choice, solved: Mapping[str, Solution]) -> float:
     if "more" not in solved:
         return 0.0
-    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved["more"])
+    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved["more"].state())
 
 
-def _compared(
-    scenario: Scenario, choice: Choice, other: Lengths, solved: Mapping[str, SteadyState]
-) -> Compared:
-    state, tokens = solved["other"], None
+def _costs(solved: Mapping[str, Solution], name: str) -> Array | None:
+    """Costs of the points around a ray, where they were asked for. [accelerator-second]"""
+    return solved[name].least_gpu_s()[0] if name in solved else None
+
+
+def _compared(scenario: Scenario, choice: Choice, other: Lengths, solved: Mapping[str, Solution]) -> Compared:
+    state, tokens = solved["other"].state(), None
     if not np.isnan(state.sequences[0, 0]):
-        tokens = token_prices(scenario, choice, other, state, around=solved.get("around_other"))
+        tokens = token_prices(scenario, choice, other, state, _costs(solved, "around_other"))
     return Compared(lengths=other, state=state, tokens=tokens)
 
 
@@ -177,10 +181,9 @@ def token_prices(
     choice: Choice,
     lengths: Lengths,
     state: SteadyState,
-    *,
-    around: SteadyState | None = None,
+    around: Array | None = None,
 ) -> TokenPrices:
-    """Prices per token under the asked attribution. [accelerator-second/token]"""
+    """Prices per token under the asked attribution; see `marginal_prices`. [accelerator-second/token]"""
     cost_gpu_s = float(state.request_gpu_s[0, 0])
     if scenario.request.attribution == "marginal":
         return marginal_prices(

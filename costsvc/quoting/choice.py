@@ -10,7 +10,7 @@ from costsvc.engine.loop import run_loop
 from costsvc.engine.memory import Lengths, longest_context_tokens, memory_budget, sequence_bytes
 from costsvc.engine.prefix import PrefixState, meet, prefix_state
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, lengths_of, solve, solve_together
+from costsvc.engine.serving import Solution, SteadyState, lengths_of, solution, solve_together
 from costsvc.engine.sharing import compile_sharing
 from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import GIGA, MS_PER_S
@@ -52,21 +52,21 @@ def choose(scenario: Scenario) -> Choice:
     """
     lengths = lengths_of(scenario.traffic)
     every = every_layout(scenario)
-    state = solve(every, lengths, scenario.objectives, scenario.utilization_share)
-    fits = ~np.isnan(state.limits["memory"][:, 0])
+    solved = solution(every, lengths, scenario.objectives, scenario.utilization_share)
+    fits = solved.fits[:, 0]
     if not fits.any():
         raise does_not_fit(scenario, every)
     objectives, warnings = scenario.objectives, list[str]()
-    if np.isnan(state.sequences).all():
-        every, state = _smaller_steps(scenario, every, lengths)
+    if np.isnan(solved.sequences).all():
+        every, solved = _smaller_steps(scenario, every, lengths)
         warnings.append(_step_warning(every))
-    if np.isnan(state.sequences).all():
+    if np.isnan(solved.sequences).all():
         every = every_layout(scenario)
         objectives, warnings = _relaxed(scenario, every, lengths, fits)
-        state = solve(every, lengths, objectives, scenario.utilization_share)
+        solved = solution(every, lengths, objectives, scenario.utilization_share)
     if scenario.sharing is None:
-        return replace(_cheapest(every, lengths, objectives, state), warnings=tuple(warnings))
-    order, feasible = _order(state)
+        return replace(_cheapest(every, lengths, objectives, solved), warnings=tuple(warnings))
+    order, feasible = _order(solved)
     finalists = order[: min(feasible, PREFIX_FINALISTS)]
     replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives)
     return Choice(
@@ -89,20 +89,20 @@ def choose_alike(scenarios: Sequence[Scenario]) -> list[Choice | None]:
     first = scenarios[0]
     every = every_layout(first)
     lengths = [lengths_of(scenario.traffic) for scenario in scenarios]
-    states = solve_together(every, lengths, first.objectives, first.utilization_share, [0.0] * len(scenarios))
+    solved = solve_together(every, lengths, first.objectives, first.utilization_share, [0.0] * len(scenarios))
     return [
-        None if np.isnan(state.sequences).all() else _cheapest(every, one, first.objectives, state)
-        for one, state in zip(lengths, states, strict=True)
+        None if np.isnan(at.sequences).all() else _cheapest(every, one, first.objectives, at)
+        for one, at in zip(lengths, solved, strict=True)
     ]
 
 
-def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, state: SteadyState) -> Choice:
-    order, feasible = _order(state)
+def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, solved: Solution) -> Choice:
+    order, feasible = _order(solved)
     return Choice(
         replica=every.only(order[0]),
         lengths=lengths,
         objectives=objectives,
-        state=state.only(slice(order[0], order[0] + 1), slice(None)),
+        state=solved.some(slice(order[0], order[0] + 1), slice(None)).state(),
         prefix=None,
         considered=len(every.deployments),
         feasible=feasible,
@@ -110,10 +110,10 @@ def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, state: S
     )
 
 
-def _order(state: SteadyState) -> tuple[list[int], int]:
+def _order(solved: Solution) -> tuple[list[int], int]:
     """Layouts by what a request takes of the accelerators, the least first, and how many are feasible."""
-    order = np.argsort(state.request_gpu_s[:, 0], kind="stable").tolist()
-    return order, int(np.count_nonzero(~np.isnan(state.sequences[:, 0])))
+    order = np.argsort(solved.request_gpu_s()[:, 0], kind="stable").tolist()
+    return order, int(np.count_nonzero(~np.isnan(solved.sequences[:, 0])))
 
 
 def smaller_steps(every: Replica) -> Iterator[Replica]:
@@ -126,14 +126,14 @@ def smaller_steps(every: Replica) -> Iterator[Replica]:
             return
 
 
-def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, SteadyState]:
+def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tuple[Replica, Solution]:
     """The largest of these budgets at which some layout meets the objectives; else the smallest."""
     *larger, smallest = smaller_steps(every)
     for smaller in larger:
-        state = solve(smaller, lengths, scenario.objectives, scenario.utilization_share)
-        if not np.isnan(state.sequences).all():
-            return smaller, state
-    return smallest, solve(smallest, lengths, scenario.objectives, scenario.utilization_share)
+        solved = solution(smaller, lengths, scenario.objectives, scenario.utilization_share)
+        if not np.isnan(solved.sequences).all():
+            return smaller, solved
+    return smallest, solution(smallest, lengths, scenario.objectives, scenario.utilization_share)
 
 
 def _step_warning(every: Replica) -> str:
@@ -188,7 +188,7 @@ def _relaxed(
 
 def solve_ceiling(replica: Replica, lengths: Lengths) -> np.ndarray:
     """Concurrency without objectives, per layout. [sequences]"""
-    return solve(replica, lengths, Objectives(), 1.0).sequences
+    return solution(replica, lengths, Objectives(), 1.0).sequences
 
 
 def _unreachable(scenario: Scenario, fastest_s: float, soonest_s: float) -> SloUnreachable:

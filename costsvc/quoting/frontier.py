@@ -10,7 +10,7 @@ from pydantic import Field
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.loop import run_loop
-from costsvc.engine.serving import BOUNDS, lengths_of, solve, state_at
+from costsvc.engine.serving import BOUNDS, lengths_of, solution
 from costsvc.engine.specs import Deployment, Objectives
 from costsvc.engine.units import MS_PER_S, TOKENS_PER_MTOK
 from costsvc.errors import Infeasible, InvalidCatalogFile
@@ -119,22 +119,16 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
         lengths = choose(scenario).lengths
     utilization = scenario.utilization_share
     only_ttft = Objectives(ttft_s=scenario.objectives.ttft_s)
-    most = solve(replica, lengths, only_ttft, utilization)
-    if np.isnan(most.sequences).all():
+    solved = solution(replica, lengths, only_ttft, utilization)
+    if np.isnan(solved.sequences).all():
         choose(replace(scenario, objectives=only_ttft, objectives_were_asked=True))
+    most = solved.state()
     ceiling = np.maximum(most.sequences, 1.0)
     sequences = ceiling ** np.linspace(0.0, 1.0, concurrencies)[None, :]
-    at = state_at(
-        replica,
-        lengths,
-        sequences,
-        run_loop(replica, lengths, sequences, utilization),
-        most.bound,
-        most.limits,
-    )
+    loop = run_loop(replica, lengths, sequences, utilization)
     tokens = number_exact(lengths.prompt) + number_exact(lengths.output)
     margin = 1.0 + request.margin
-    usd = at.request_gpu_s * second_usd / utilization * margin / tokens * TOKENS_PER_MTOK
+    usd = solved.gpu_s(sequences) * second_usd / utilization * margin / tokens * TOKENS_PER_MTOK
     for row, layout in enumerate(replica.deployments):
         if np.isnan(most.sequences[row, 0]):
             continue
@@ -145,7 +139,7 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
                 layout=layout,
                 sequences=float(sequences[row, place]),
                 bound=BOUNDS[int(most.bound[row, 0])] if last else "tpot",
-                user_tokens_per_s=1.0 / float(at.loop.step_s[row, place]),
+                user_tokens_per_s=1.0 / float(loop.step_s[row, place]),
                 usd_per_mtok=float(usd[row, place]),
-                ttft_s=float(at.loop.ttft_s[row, place]),
+                ttft_s=float(loop.ttft_s[row, place]),
             )
