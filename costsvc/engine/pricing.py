@@ -4,6 +4,7 @@ All prices here are accelerator-seconds per token of a saturated deployment; mon
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from costsvc.engine.loop import prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.ray import Ray, along_ray, enough, first_points
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, solution
+from costsvc.engine.serving import SteadyState, solve_together
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
@@ -40,27 +41,14 @@ class TokenPrices:
     residual_share: float
 
 
-def marginal_prices(
-    replica: Replica,
-    lengths: Lengths,
-    objectives: Objectives,
-    utilization_share: float,
-    cost_gpu_s: float,
-    *,
-    around: Array | None = None,
-) -> TokenPrices:
+def marginal_prices(replica: Replica, lengths: Lengths, ray: Ray, cost_gpu_s: float) -> TokenPrices:
     r"""Aumann-Shapley prices: the mean marginal cost of a token along the ray from nothing to the request.
 
     .. math:: p_i = \int_0^1 \partial c / \partial x_i (tI, tK, tO) \, dt
 
-    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`; see `along_ray`. What is paid once a prompt is spread over
-    its uncached tokens. The concurrency is solved anew at each point, so a token pays for time and for room.
+    so that :math:`I p_I + K p_K + O p_O = c(I, K, O)`; see `marginal_rays`. What is paid once a prompt is spread
+    over its uncached tokens. The concurrency is solved anew at each point, so a token pays for time and for room.
     Without a cache a cached token costs what an uncached one does.
-
-    Parameters
-    ----------
-    around : (points,) array, optional
-        Costs of `ray_lengths(lengths)`, where they have been solved already. [accelerator-second]
 
     References
     ----------
@@ -68,7 +56,6 @@ def marginal_prices(
     .. [2] Billera, Heath and Raanan, "Internal telephone billing rates," Operations Research 26(6), 1978.
     .. [3] Mirman and Tauman, Mathematics of Operations Research 7(1), 1982.
     """
-    ray = marginal_ray(replica, lengths, objectives, utilization_share, around=around)
     tokens = _tokens(lengths)
     prices = ray.prices(tokens)
     if not replica.deployments[0].kv_cache:
@@ -76,27 +63,52 @@ def marginal_prices(
     return _conserving(prices, tokens, cost_gpu_s)
 
 
-def marginal_ray(
+def marginal_rays(
     replica: Replica,
-    lengths: Lengths,
+    requests: Sequence[Lengths],
     objectives: Objectives,
     utilization_share: float,
-    *,
-    around: Array | None = None,
-) -> Ray:
-    """The cells and slopes that `marginal_prices` are the mean of."""
-    tokens = _tokens(lengths)
+    around: Sequence[Array] | None = None,
+) -> list[Ray]:
+    """The cells and slopes of several requests' rays: whatever they need solved is solved at once.
 
-    def cost(points: Array) -> Array:
-        at = _lengths_at(lengths, points)
-        costs: Array = solution(replica, at, objectives, utilization_share).least_gpu_s()[0]
-        return costs
+    Parameters
+    ----------
+    requests : sequence of Lengths
+        One point each, with the same spread of lengths.
+    around : sequence of (points,) array, optional
+        Costs of `ray_lengths` of each, where they have been solved already. [accelerator-second]
+    """
 
-    return along_ray(cost, tokens, cost(first_points(tokens)) if around is None else around)
+    def costs(asked: Sequence[Lengths]) -> list[Array]:
+        solved = solve_together(replica, asked, objectives, utilization_share)
+        return [one.least_gpu_s()[0] for one in solved]
+
+    if around is None:
+        around = costs([ray_lengths(one) for one in requests])
+    searches = [along_ray(_tokens(one), first) for one, first in zip(requests, around, strict=True)]
+    rays: dict[int, Ray] = {}
+    asked: dict[int, Lengths] = {}
+
+    def resume(place: int, answer: Array | None) -> None:
+        try:
+            points = next(searches[place]) if answer is None else searches[place].send(answer)
+            asked[place] = _lengths_at(requests[place], points)
+        except StopIteration as end:
+            rays[place] = end.value
+
+    for place in range(len(searches)):
+        resume(place, None)
+    while asked:
+        waiting, points = list(asked), list(asked.values())
+        asked.clear()
+        for place, answer in zip(waiting, costs(points), strict=True):
+            resume(place, answer)
+    return [rays[place] for place in range(len(searches))]
 
 
 def ray_lengths(lengths: Lengths) -> Lengths:
-    """The requests whose costs `marginal_prices` asks for first, so that they can be solved with others."""
+    """The requests whose costs `marginal_rays` asks for first, so that they can be solved with others."""
     return _lengths_at(lengths, first_points(_tokens(lengths)))
 
 

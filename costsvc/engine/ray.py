@@ -5,7 +5,7 @@ With :math:`c(x)` the cost of a request of :math:`x` = (uncached, cached, output
 slope breaks, and the cells around the break are cut until each grows by what its slopes say.
 """
 
-from collections.abc import Callable
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -24,8 +24,8 @@ CELL_RESIDUAL_SHARE: Final = 5e-4
 PARTS: Final = 8
 ROUNDS: Final = 2
 
-Cost = Callable[[Array], Array]
-"""Costs of requests, (points, kinds) to (points,). [token] to [accelerator-second]"""
+Search = Generator[Array, Array, "Ray"]
+"""Yields requests, (points, kinds) in tokens, and is sent their costs, (points,) in accelerator-seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def first_points(tokens: Array) -> Array:
     return np.concatenate([_around(places, tokens), ends[:, None] * tokens])
 
 
-def along_ray(cost: Cost, tokens: Array, first_costs: Array) -> Ray:
+def along_ray(tokens: Array, first_costs: Array) -> Search:
     """Slopes on the ray to `tokens`, at Gauss-Legendre nodes or, where these miss the cost, in finer cells.
 
     The weights of the nodes are the widths of their cells: each node lies in its own.
@@ -83,10 +83,10 @@ def along_ray(cost: Cost, tokens: Array, first_costs: Array) -> Ray:
     ray = Ray(starts, ends, places, _slopes(around, places, tokens), np.full(NODES, np.nan))
     if abs(ray.prices(tokens) @ tokens / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
         return ray
-    return _cut(ray, cost, tokens, np.concatenate([[0.0], at_ends]))
+    return (yield from _cut(ray, tokens, np.concatenate([[0.0], at_ends])))
 
 
-def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
+def _cut(ray: Ray, tokens: Array, costs: Array) -> Search:
     """Cut cells whose slopes miss their growth; `costs` are those at the edges of all."""
     low, high = costs[:-1], costs[1:]
     for _ in range(ROUNDS):
@@ -99,7 +99,7 @@ def _cut(ray: Ray, cost: Cost, tokens: Array, costs: Array) -> Ray:
         edges = starts * (1.0 - shares) + ends * shares
         places = ((edges[:, 1:] + edges[:, :-1]) / 2).ravel()
         around, inner = _around(places, tokens), edges[:, 1:-1].ravel()[:, None] * tokens
-        found = cost(np.concatenate([around, inner]))
+        found = yield np.concatenate([around, inner])
         inside = found[len(around) :].reshape(-1, PARTS - 1)
         at_edges = np.concatenate([low[missed, None], inside, high[missed, None]], axis=1)
         parts = Ray(

@@ -167,7 +167,7 @@ def solve_together(
     requests: Sequence[Lengths],
     objectives: Objectives,
     utilization_share: float,
-    extra_kv_bytes: Sequence[float],
+    extra_kv_bytes: Sequence[float] | None = None,
 ) -> list[Solution]:
     """The solutions of several requests on the same layouts, each with its own extra memory, in one evaluation.
 
@@ -195,7 +195,8 @@ def solve_together(
         context_limit=joined([one.context_limit for one in requests]),
         prompt_unit=joined([one.per_prompt for one in requests]),
     )
-    every = solution(replica, together, objectives, utilization_share, extra_kv_bytes=joined(extra_kv_bytes))
+    extra = 0.0 if extra_kv_bytes is None else joined(extra_kv_bytes)
+    every = solution(replica, together, objectives, utilization_share, extra_kv_bytes=extra)
     return [every.some(slice(None), place) for place in places]
 
 

@@ -1,11 +1,10 @@
 """The money of a chosen deployment: prices per token class, the request's cost, the fleet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costsvc.engine.formulas import Array
 from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import (
     Fleet,
@@ -15,11 +14,13 @@ from costsvc.engine.pricing import (
     fleet,
     load_multiplier,
     marginal_prices,
+    marginal_rays,
     ray_lengths,
     rent_step_bytes,
     step_prices,
 )
-from costsvc.engine.serving import Solution, SteadyState, solve_together
+from costsvc.engine.ray import Ray
+from costsvc.engine.serving import SteadyState, solve_together
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import Exchange
 from costsvc.quoting.gpu_price import GpuPrice
@@ -73,25 +74,30 @@ def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice, other: Lengths 
     other : Lengths, optional
         Another request on the same layout, to be solved and priced beside it.
     """
-    return _bill(
-        scenario, choice, price, other, _solved([_asked(scenario, choice, other)], scenario, choice)[0]
-    )
+    return _bill(scenario, choice, price, *_solved([(choice, other)], scenario))
 
 
 def bills_alike(scenarios: Sequence[Scenario], choices: Sequence[Choice], price: GpuPrice) -> list[Bill]:
     """The bills of requests on one layout under the same objectives, in one evaluation."""
-    pairs = list(zip(scenarios, choices, strict=True))
-    solved = _solved([_asked(*pair, None) for pair in pairs], *pairs[0])
-    return [_bill(*pair, price, None, one) for pair, one in zip(pairs, solved, strict=True)]
+    solved = _solved([(choice, None) for choice in choices], scenarios[0])
+    return [
+        _bill(scenario, choice, price, one)
+        for scenario, choice, one in zip(scenarios, choices, solved, strict=True)
+    ]
 
 
-def _bill(
-    scenario: Scenario,
-    choice: Choice,
-    price: GpuPrice,
-    other: Lengths | None,
-    solved: Mapping[str, Solution],
-) -> Bill:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Solved:
+    """What a bill needs beside the request's own state: a little more memory, another request, and both rays."""
+
+    more: SteadyState | None
+    ray: Ray | None
+    other: Lengths | None
+    other_state: SteadyState | None
+    other_ray: Ray | None
+
+
+def _bill(scenario: Scenario, choice: Choice, price: GpuPrice, solved: _Solved) -> Bill:
     request, state = scenario.request, choice.state
     cost_gpu_s = float(state.request_gpu_s[0, 0])
     rates = scenario.load.hourly_rps or (scenario.load.rps,)
@@ -103,65 +109,69 @@ def _bill(
         load_multiplier=multiplier,
         factor=second_usd * multiplier * (1.0 + request.margin),
         request_gpu_s=cost_gpu_s,
-        tokens=token_prices(scenario, choice, choice.lengths, state, _costs(solved, "around")),
+        tokens=token_prices(scenario, choice, choice.lengths, state, solved.ray),
         fleet=hours[0] if len(hours) == 1 else None,
         hours=hours,
         rent_gpus_per_byte=_rent(choice, solved),
         token_bytes=cached_token_bytes(choice.replica, choice.lengths),
         exchange=price.exchange,
-        compared=None if other is None else _compared(scenario, choice, other, solved),
+        compared=_compared(scenario, choice, solved),
     )
 
 
-def _asked(scenario: Scenario, choice: Choice, other: Lengths | None) -> dict[str, tuple[Lengths, float]]:
-    """What a bill needs solved beside the request itself, with the cache memory added for it. [B]
+def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) -> list[_Solved]:
+    """What bills on one layout need, each with its other request, in as few evaluations as can be."""
+    replica, objectives, utilization = asked[0][0].replica, asked[0][0].objectives, scenario.utilization_share
+    requests, extra_bytes = list[Lengths](), list[float]()
 
-    A little `more` memory where it has a rent, the points `around` the ray of marginal prices, and the `other`
-    request with the points around its own.
-    """
-    asked: dict[str, tuple[Lengths, float]] = {}
+    def ask(lengths: Lengths | None, more_bytes: float = 0.0) -> int | None:
+        if lengths is None:
+            return None
+        requests.append(lengths)
+        extra_bytes.append(more_bytes)
+        return len(requests) - 1
+
+    mores = [rent_step_bytes(replica, choice.lengths, choice.state) for choice, _ in asked]
+    more = [
+        ask(choice.lengths if step else None, step) for (choice, _), step in zip(asked, mores, strict=True)
+    ]
+    others = [ask(other) for _, other in asked]
     marginal = scenario.request.attribution == "marginal"
-    more_bytes = rent_step_bytes(choice.replica, choice.lengths, choice.state)
-    if more_bytes:
-        asked["more"] = choice.lengths, more_bytes
-    if marginal:
-        asked["around"] = ray_lengths(choice.lengths), 0.0
-    if other is not None:
-        asked["other"] = other, 0.0
-        if marginal:
-            asked["around_other"] = ray_lengths(other), 0.0
-    return asked
+    ends = [end for choice, other in asked for end in (choice.lengths, other) if marginal and end is not None]
+    first = len(requests)
+    requests += [ray_lengths(end) for end in ends]
+    extra_bytes += [0.0] * len(ends)
+    solved = solve_together(replica, requests, objectives, utilization, extra_bytes) if requests else []
+    around = [one.least_gpu_s()[0] for one in solved[first:]]
+    rays = iter(marginal_rays(replica, ends, objectives, utilization, around) if ends else [])
+
+    def state(place: int | None) -> SteadyState | None:
+        return None if place is None else solved[place].state()
+
+    return [
+        _Solved(
+            more=state(more[place]),
+            ray=next(rays) if marginal else None,
+            other=other,
+            other_state=state(others[place]),
+            other_ray=next(rays) if marginal and other is not None else None,
+        )
+        for place, (_, other) in enumerate(asked)
+    ]
 
 
-def _solved(
-    bills: Sequence[Mapping[str, tuple[Lengths, float]]], scenario: Scenario, choice: Choice
-) -> list[dict[str, Solution]]:
-    """All that bills on one layout ask for, in one evaluation."""
-    asked = [pair for one in bills for pair in one.values()]
-    if not asked:
-        return [{} for _ in bills]
-    requests, extras = zip(*asked, strict=True)
-    states = iter(
-        solve_together(choice.replica, requests, choice.objectives, scenario.utilization_share, extras)
-    )
-    return [{name: next(states) for name in one} for one in bills]
-
-
-def _rent(choice: Choice, solved: Mapping[str, Solution]) -> float:
-    if "more" not in solved:
+def _rent(choice: Choice, solved: _Solved) -> float:
+    if solved.more is None:
         return 0.0
-    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved["more"].state())
+    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved.more)
 
 
-def _costs(solved: Mapping[str, Solution], name: str) -> Array | None:
-    """Costs of the points around a ray, where they were asked for. [accelerator-second]"""
-    return solved[name].least_gpu_s()[0] if name in solved else None
-
-
-def _compared(scenario: Scenario, choice: Choice, other: Lengths, solved: Mapping[str, Solution]) -> Compared:
-    state, tokens = solved["other"].state(), None
+def _compared(scenario: Scenario, choice: Choice, solved: _Solved) -> Compared | None:
+    other, state, tokens = solved.other, solved.other_state, None
+    if other is None or state is None:
+        return None
     if not np.isnan(state.sequences[0, 0]):
-        tokens = token_prices(scenario, choice, other, state, _costs(solved, "around_other"))
+        tokens = token_prices(scenario, choice, other, state, solved.other_ray)
     return Compared(lengths=other, state=state, tokens=tokens)
 
 
@@ -181,16 +191,16 @@ def token_prices(
     choice: Choice,
     lengths: Lengths,
     state: SteadyState,
-    around: Array | None = None,
+    ray: Ray | None = None,
 ) -> TokenPrices:
-    """Prices per token under the asked attribution; see `marginal_prices`. [accelerator-second/token]"""
+    """Prices per token under the asked attribution; marginal ones by their `ray`. [accelerator-second/token]"""
     cost_gpu_s = float(state.request_gpu_s[0, 0])
-    if scenario.request.attribution == "marginal":
-        return marginal_prices(
-            choice.replica, lengths, choice.objectives, scenario.utilization_share, cost_gpu_s, around=around
-        )
-    pools = scenario.request.attribution == "pools"
-    return step_prices(choice.replica, lengths, state, cost_gpu_s, pools=pools)
+    if scenario.request.attribution != "marginal":
+        pools = scenario.request.attribution == "pools"
+        return step_prices(choice.replica, lengths, state, cost_gpu_s, pools=pools)
+    if ray is None:
+        (ray,) = marginal_rays(choice.replica, [lengths], choice.objectives, scenario.utilization_share)
+    return marginal_prices(choice.replica, lengths, ray, cost_gpu_s)
 
 
 def _fleet(scenario: Scenario, state: SteadyState, rps: float) -> Fleet:

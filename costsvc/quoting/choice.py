@@ -89,7 +89,7 @@ def choose_alike(scenarios: Sequence[Scenario]) -> list[Choice | None]:
     first = scenarios[0]
     every = every_layout(first)
     lengths = [lengths_of(scenario.traffic) for scenario in scenarios]
-    solved = solve_together(every, lengths, first.objectives, first.utilization_share, [0.0] * len(scenarios))
+    solved = solve_together(every, lengths, first.objectives, first.utilization_share)
     return [
         None if np.isnan(at.sequences).all() else _cheapest(every, one, first.objectives, at)
         for one, at in zip(lengths, solved, strict=True)

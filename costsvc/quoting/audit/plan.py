@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from costsvc.engine.memory import memory_budget, sequence_bytes
-from costsvc.engine.pricing import marginal_ray
+from costsvc.engine.pricing import marginal_rays
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.audit.attribution import TOKENS, Cell, Tokens, cells_of, ray_points
@@ -51,9 +51,8 @@ def plan_of(scenario: Scenario, choice: Choice, live: Live, example_share: float
         live.output_tokens.value,
     )
     context = live.context_tokens.value
-    cells = cells_of(
-        marginal_ray(choice.replica, choice.lengths, choice.objectives, scenario.utilization_share)
-    )
+    (ray,) = marginal_rays(choice.replica, [choice.lengths], choice.objectives, scenario.utilization_share)
+    cells = cells_of(ray)
     contexts = _contexts(scenario, choice, live)
     points = [
         _main(choice, tokens, context),
