@@ -346,12 +346,14 @@ def _near(
     of: Coefficients, row: Array, ceiling: float, start: float, slope: float, limits: Array
 ) -> tuple[float, float]:
     """Newton's steps from a neighbour's root, their slope renewed by secants: root and slope, NaN where they fail."""
+    if not (1.0 < start < ceiling and slope > 0):
+        return np.nan, np.nan
     running, over = start, _excess(of, row, start, limits)
     for _ in range(NEWTON_STEPS):
         if abs(over) < ROOT_TOLERANCE:
             return running, slope
         then = running - over / slope
-        if not min(ceiling, 1.0) <= then < ceiling:
+        if not 1.0 <= then < ceiling:
             break
         over_then = _excess(of, row, then, limits)
         slope = (over_then - over) / (then - running)
@@ -360,16 +362,26 @@ def _near(
 
 
 @compiled
-def _between(of: Coefficients, row: Array, ceiling: float, limits: Array) -> tuple[float, float]:
-    """The root up to the ceiling, by regula falsi, and the slope there; NaN where one sequence is too many."""
-    low, high = min(ceiling, 1.0), ceiling
-    f_high = _excess(of, row, high, limits)
+def _most_at(
+    of: Coefficients, row: Array, ceiling: float, near: float, slope: float, is_near: bool, limits: Array
+) -> tuple[float, float]:
+    """`most_sequences` at one point, and the slope where it is a root; that is sought at once where it `is_near`."""
+    if is_near:
+        found, steep = _near(of, row, ceiling, near, slope, limits)
+        if found > 0:
+            return found, steep
+    f_high = _excess(of, row, ceiling, limits)
     if not f_high > 0:
         return ceiling, np.nan
+    low, high = min(ceiling, 1.0), ceiling
     f_low = _excess(of, row, low, limits)
     if f_low > 0:
         return np.nan, np.nan
-    last, f_last, slope = low, f_low, np.nan
+    if not is_near:
+        found, steep = _near(of, row, ceiling, near, slope, limits)
+        if found > 0:
+            return found, steep
+    last, f_last = low, f_low
     for _ in range(ROOT_STEPS):
         gap = f_high - f_low
         middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
@@ -410,15 +422,13 @@ def most_sequences(
     limits = np.array([tpot_s, ttft_s, utilization_share])
     most = np.empty(ceiling.shape)
     for layout in range(ceiling.shape[0]):
-        found = slope = np.nan
+        near, slope, is_near = np.nan, np.nan, False
         for point in range(ceiling.shape[1]):
             row, top = _row(of, layout, point), ceiling[layout, point]
-            if 1.0 < found < top and slope > 0:
-                found, slope = _near(of, row, top, found, slope, limits)
-            else:
-                found = np.nan
-            if not found > 0:
-                found, slope = _between(of, row, top, limits)
+            found, steep = _most_at(of, row, top, near, slope, is_near, limits)
+            is_near = steep > 0
+            if is_near:
+                near, slope = found, steep
             most[layout, point] = found
     return most
 

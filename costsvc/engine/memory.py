@@ -1,6 +1,7 @@
 """Memory of one accelerator: what is taken, what is left for the cache, how many sequences that holds."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class MemoryBudget:
     kv_bytes: Column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lengths:
     """Tokens of requests, in arrays that broadcast with the layouts.
 
@@ -54,12 +55,12 @@ class Lengths:
         """Uncached tokens that carry what is paid once a prompt. [token]"""
         return self.uncached if self.prompt_unit is None else self.prompt_unit
 
-    @property
+    @cached_property
     def prompt(self) -> Floats:
         """I + K. [token]"""
         return self.uncached + self.cached
 
-    @property
+    @cached_property
     def long_prompt(self) -> Floats:
         r"""Mean prompt of a request in flight, :math:`E[I O]/E[O]`, by the correlation of the two. [token]"""
         return self.prompt * (1.0 + self.length_correlation * self.input_cv * self.output_cv)
@@ -69,17 +70,17 @@ class Lengths:
         r"""How much farther a mean prompt token sees than in equal prompts, :math:`E[I^2]/E[I]^2`. [1]"""
         return 1.0 + self.input_cv**2
 
-    @property
+    @cached_property
     def long_output(self) -> Floats:
         r"""Mean output of a request in flight, :math:`E[O^2]/E[O]`: long outputs are met more often. [token]"""
         return self.output * (1.0 + self.output_cv**2)
 
-    @property
+    @cached_property
     def resident(self) -> Floats:
         r"""Mean tokens a running sequence holds, :math:`E[I O]/E[O] + E[O^2]/2E[O]`. [token]"""
         return self.long_prompt + self.long_output / 2
 
-    @property
+    @cached_property
     def resident_deviation(self) -> Floats:
         """Standard deviation of the same, lengths log-normal and independent. [token]"""
         spread = 1.0 + self.output_cv**2
@@ -128,16 +129,18 @@ def kv_cache_bytes(model: ModelSpec, context_tokens: Floats, kv_value_bytes: flo
 def layer_cache_bytes(
     attention: Attention,
     tokens: Floats,
-    tp: Floats,
+    kv_share: Floats,
     kv_value_bytes: float,
     rule: WindowRule,
     *,
     in_flight_tokens: float = 0.0,
 ) -> Floats:
-    """Cache of one sequence in one layer on one of `tp` ranks, as an engine holds it. [B]
+    """What grows with a sequence in one layer's cache on one rank, as an engine holds it. [B]
 
     Parameters
     ----------
+    kv_share : float or array
+        The rank's share of the cache. [1]
     rule : WindowRule
         What sliding and chunked layers hold.
     in_flight_tokens : float
@@ -149,21 +152,33 @@ def layer_cache_bytes(
     elif isinstance(attention, SlidingAttention):
         window = np.inf if rule == "full" else attention.window_tokens + in_flight_tokens
         values = attention.kv_values_per_token * np.minimum(tokens, window)
-    held = values * kv_value_bytes + attention.layout_bytes(kv_value_bytes) * tokens
-    return held * attention.kv_share(tp) + attention.state_bytes() / tp
+    held = values * kv_value_bytes
+    layout_bytes = attention.layout_bytes(kv_value_bytes)
+    return (held + layout_bytes * tokens if layout_bytes else held) * kv_share
 
 
 def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
     """Cache of one sequence on one accelerator of the fullest stage, a draft's own included. [B]"""
-    total: Floats = 0.0
-    rule = replica.calibration.window_rule
+    total, kv_value_bytes = _state_bytes(replica), replica.kv.value_bytes
     for group in replica.attention_groups:
-        held = layer_cache_bytes(group.attention, tokens, replica.tp, replica.kv.value_bytes, rule)
-        total = total + group.cache_layers * held
+        share = group.cache_layers * group.kv_share
+        held = layer_cache_bytes(
+            group.attention, tokens, share, kv_value_bytes, replica.calibration.window_rule
+        )
+        total = total + held
     if replica.draft is not None:
         total = total + sequence_bytes(replica.draft, tokens)
     if not replica.deployments[0].kv_cache:
         return total / replica.stage_layers
+    return total
+
+
+@once_per_replica
+def _state_bytes(replica: Replica) -> Floats:
+    """What a sequence takes on one accelerator however short it is. [B]"""
+    total: Floats = 0.0
+    for group in replica.attention_groups:
+        total = total + group.cache_layers * group.attention.state_bytes() / replica.tp
     return total
 
 

@@ -33,21 +33,18 @@ class _Held:
 
     def sequence_bytes(self, tokens: float) -> float:
         """Cache of one sequence. [B]"""
-        total = 0.0
+        total, tp = 0.0, float(self.deployment.tp)
         for count, group in zip(self.layers, self.model.spec.groups, strict=True):
             if group.attention is not None:
-                total += count * float(
-                    np.asarray(
-                        layer_cache_bytes(
-                            group.attention,
-                            tokens,
-                            float(self.deployment.tp),
-                            self.deployment.kv.value_bytes,
-                            self.stack.window_rule,
-                            in_flight_tokens=self.in_flight_tokens,
-                        )
-                    )
+                held = layer_cache_bytes(
+                    group.attention,
+                    tokens,
+                    group.attention.kv_share(tp),
+                    self.deployment.kv.value_bytes,
+                    self.stack.window_rule,
+                    in_flight_tokens=self.in_flight_tokens,
                 )
+                total += count * (float(np.asarray(held)) + group.attention.state_bytes() / tp)
         return total
 
 
