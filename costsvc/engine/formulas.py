@@ -7,35 +7,20 @@ NumPy function costs a hundred times its arithmetic; the second half runs them a
 All that is compiled stands in this file, so that the compiler's cache sees a change here.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.compiling import compiled
+
 Array = NDArray[np.float64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 ROOT_STEPS: Final = 60
 ROOT_TOLERANCE: Final = 1e-12
 NEWTON_STEPS: Final = 8
-
-
-def roof_s(compute_s: Any, memory_s: Any) -> Any:
-    r"""Time under two roofs, :math:`\sqrt{t_c^2 + t_m^2}`: never below either, 1.41 times both where they meet.
-
-    References
-    ----------
-    .. [1] Williams, Waterman and Patterson, "Roofline," CACM 52(4), 2009, for the two roofs; the smooth corner
-       is fitted to the measured matrix products of `docs/accuracy.md`.
-
-    Examples
-    --------
-    >>> float(roof_s(3.0, 4.0))
-    5.0
-    """
-    return np.sqrt(compute_s**2 + memory_s**2)
+LAST_STEP: Final = 1e-7
+"""So near, a step's error is of second order, and needs no looking at."""
 
 
 def rows_s(rows: Any, row_s: Any, memory_s: Any, half_rows: Any) -> Any:
@@ -53,26 +38,19 @@ def launched_s(kernels_s: Any, prefill: Any, launches_s: Any, captured_tokens: A
     return np.sqrt(kernels_s**2 + (np.minimum(prefill / captured_tokens, 1.0) * launches_s) ** 2)
 
 
-def touched_experts(tokens: Any, experts: Any, log_miss_share: Any, evenness: Any) -> Any:
-    r"""Expected experts that a batch touches, :math:`E (1 - (1 + m ((1 - k/E)^{-1/\kappa} - 1))^{-\kappa})`. [experts]
+def touched_experts(tokens: Any, experts: Any, spread: Any, evenness: Any) -> Any:
+    r"""Expected experts that a batch touches, :math:`E (1 - (1 + m s)^{-\kappa})`, s by `parameters.spread_ratio`.
 
     Experts are not equally sought: their popularity is spread like a gamma variate of shape :math:`\kappa`, which
-    turns the exponential of uniform routing, :math:`E (1 - (1 - k/E)^m)`, into that power. One token touches k.
-
-    Parameters
-    ----------
-    log_miss_share : float
-        :math:`\ln(1 - k/E)`.
-    evenness : float
-        :math:`\kappa`; the larger, the more even. Finite. [1]
+    turns the exponential of uniform routing, :math:`E (1 - (1 - k/E)^m)`, into that power; the larger, the more
+    even. One token touches k.
 
     References
     ----------
     .. [1] Occupancy of E cells by m draws of k without replacement; Feller, An Introduction to Probability
        Theory, vol. 1, 3rd ed., section IV.2.
     """
-    grown = np.log1p(tokens * np.expm1(-log_miss_share / evenness))
-    return -experts * np.expm1(-evenness * grown)
+    return -experts * np.expm1(-evenness * np.log1p(tokens * spread))
 
 
 def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
@@ -106,17 +84,6 @@ def queue_factor(load_share: Any, sequences: Any) -> Any:
     return np.minimum(load_share / (2.0 * idle), sequences / 2.0)
 
 
-def compiled(function: Function) -> Function:
-    """The function as machine code, made at its first call and kept beside its source, or in the user's cache.
-
-    Where neither can be written, each process makes it anew: NUMBA_CACHE_DIR names another place.
-    """
-    try:
-        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-    except RuntimeError:
-        return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
-
-
 _rows_s, _units_s, _queue_factor = compiled(rows_s), compiled(units_s), compiled(queue_factor)
 _touched_experts, _tokens_each = compiled(touched_experts), compiled(tokens_each)
 _mixed_prefill_tokens, _launched_s = compiled(mixed_prefill_tokens), compiled(launched_s)
@@ -127,8 +94,9 @@ class Network(NamedTuple):
     """One network's numbers in a row, from `start`: `STEPS`, roofs, kinds of experts, then what contexts change.
 
     Roofs are row_s, memory_s and half_rows: of what all tokens pass (`token_roofs` many) and the head. Experts are
-    number, experts per token, ln of the missed share, the roof of one, the skew of the busiest rank and the
-    evenness. Contexts change `CONTEXTS` and the roofs of prefill attention (`prefill_roofs` many).
+    number, experts per token, how fast a batch spreads over them, the roof of one, the skew of the busiest rank
+    and the evenness. Contexts change decode attention, once and for each sequence, the tokens of a prompt, and the
+    roofs of prefill attention (`prefill_roofs` many).
     """
 
     start: int
@@ -180,7 +148,7 @@ STEPS: Final = (
 )
 HOST_STEPS: Final = slice(STEPS.index("launches_s"), len(STEPS))
 """What the host does: a draft's passes are launched without it."""
-CONTEXTS: Final = ("decode_once_s", "decode_sequence_s", "prompt_tokens")
+CONTEXT_NUMBERS: Final = 3
 ROOF_NUMBERS: Final = 3
 EXPERT_NUMBERS: Final = 8
 _RANK_SHARE, _DP, _VERIFIED, _YIELDED = range(len(LOOP), len(LOOP) + 4)
@@ -193,7 +161,7 @@ def _network_s(row: Array, of: Network, decode: float, prefill: float, sampled: 
     rank_share, dp, verified, yielded, exchange_s, exchanged_s = row[of.start : at - 6]
     layers_s, captured, launches_s, step_s, sampled_s, prompt_s = row[at - 6 : at]
     contexts = at + (of.token_roofs + 1) * ROOF_NUMBERS + of.experts * EXPERT_NUMBERS
-    attention_s, sequence_s, prompt = row[contexts : contexts + len(CONTEXTS)]
+    attention_s, sequence_s, prompt = row[contexts : contexts + CONTEXT_NUMBERS]
     proposed = decode * (verified - 1.0)
     busiest = _busiest_prefill(prefill, rank_share, dp, prompt)
     tokens = (decode + proposed) * rank_share + busiest
@@ -210,7 +178,7 @@ def _network_s(row: Array, of: Network, decode: float, prefill: float, sampled: 
         each = _tokens_each(busy, row[at + 1], touched)
         total += touched * _rows_s(each, row[at + 3], row[at + 4], row[at + 5])
         at += EXPERT_NUMBERS
-    at += len(CONTEXTS)
+    at += CONTEXT_NUMBERS
     for _ in range(of.prefill_roofs):
         total += _rows_s(busiest, row[at], row[at + 1], row[at + 2])
         at += ROOF_NUMBERS
@@ -297,26 +265,13 @@ def loop_states(of: Coefficients, sequences: Array, utilization_share: float) ->
     states = np.empty((9, *sequences.shape))
     for layout in range(sequences.shape[0]):
         for point in range(sequences.shape[1]):
-            row, running = _row(of, layout, point), sequences[layout, point]
+            row, running, at = _row(of, layout, point), sequences[layout, point], states[:, layout, point]
             pace = _pace(of, row, running)
-            step_s, mixed_s, decode_s, share, prefill = pace
-            prompts_s, alone_s = _prompts_s(of, row, running, prefill)
-            sold_s = _pace(of, row, utilization_share * running)[0]
-            first_s = _first_s(of, row, running, utilization_share, pace)
-            yielded = row[_YIELDED]
-            found = (
-                step_s / yielded,
-                mixed_s,
-                decode_s,
-                share,
-                prefill,
-                first_s,
-                prompts_s,
-                alone_s,
-                sold_s / yielded,
-            )
-            for place in range(9):
-                states[place, layout, point] = found[place]
+            at[0], at[1], at[2], at[3], at[4] = pace
+            at[5] = _first_s(of, row, running, utilization_share, pace)
+            at[6], at[7] = _prompts_s(of, row, running, pace[4])
+            at[8] = _pace(of, row, utilization_share * running)[0]
+            at[0], at[8] = at[0] / row[_YIELDED], at[8] / row[_YIELDED]
     return states
 
 
@@ -350,11 +305,11 @@ def _near(
         return np.nan, np.nan
     running, over = start, _excess(of, row, start, limits)
     for _ in range(NEWTON_STEPS):
-        if abs(over) < ROOT_TOLERANCE:
-            return running, slope
         then = running - over / slope
         if not 1.0 <= then < ceiling:
             break
+        if abs(over) < LAST_STEP:
+            return then, slope
         over_then = _excess(of, row, then, limits)
         slope = (over_then - over) / (then - running)
         running, over = then, over_then

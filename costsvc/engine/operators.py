@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import roof_s, rows_s, units_s
+from costsvc.engine.formulas import rows_s, units_s
 from costsvc.engine.specs import Calibration, DtypeSpec, GpuSpec, MatrixEfficiency
 
 SIXTEEN_BIT_RATES = ("bf16", "fp16")
@@ -60,6 +60,22 @@ class Line:
 
     def __add__(self, other: "Line") -> "Line":
         return Line(self.once_s + other.once_s, self.unit_s + other.unit_s)
+
+
+def roof_s(compute_s: Floats, memory_s: Floats) -> Floats:
+    r"""Time under two roofs, :math:`\sqrt{t_c^2 + t_m^2}`: never below either, 1.41 times both where they meet.
+
+    References
+    ----------
+    .. [1] Williams, Waterman and Patterson, "Roofline," CACM 52(4), 2009, for the two roofs; the smooth corner
+       is fitted to the measured matrix products of `docs/accuracy.md`.
+
+    Examples
+    --------
+    >>> float(roof_s(3.0, 4.0))
+    5.0
+    """
+    return np.sqrt(compute_s**2 + memory_s**2)
 
 
 def matrix_efficiency(

@@ -125,14 +125,14 @@ def distinct_experts(ffn: MoeFfn, tokens: Floats, evenness_ratio: Floats) -> Flo
     >>> [round(float(distinct_experts(mixtral, 1.0, evenness_ratio)), 9) for evenness_ratio in (0.5, 1e9)]
     [2.0, 2.0]
     """
-    touched: Floats = touched_experts(tokens, ffn.experts, log_miss_share(ffn), evenness_ratio)
+    touched: Floats = touched_experts(tokens, ffn.experts, spread_ratio(ffn, evenness_ratio), evenness_ratio)
     return touched
 
 
-def log_miss_share(ffn: MoeFfn) -> float:
-    r"""How rarely a token misses an expert, :math:`\ln(1 - k/E)`. [1]"""
+def spread_ratio(ffn: MoeFfn, evenness_ratio: Floats) -> Floats:
+    r"""How fast a batch spreads over the experts, :math:`(1 - k/E)^{-1/\kappa} - 1`: see `touched_experts`. [1]"""
     share = ffn.experts_per_token / ffn.experts
-    return float(np.log1p(-share)) if share < 1 else -np.inf
+    return np.expm1(-np.log1p(-share) / evenness_ratio) if share < 1 else np.inf
 
 
 def _ffn_parameters(ffn: Ffn | None, hidden_size: int) -> tuple[int, int, int]:

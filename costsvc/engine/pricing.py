@@ -81,8 +81,9 @@ def marginal_rays(
     """
 
     def costs(asked: Sequence[Lengths]) -> list[Array]:
-        solved = solve_together(replica, asked, objectives, utilization_share)
-        return [one.least_gpu_s()[0] for one in solved]
+        solved, places = solve_together(replica, asked, objectives, utilization_share)
+        found = solved.least_gpu_s()[0]
+        return [found[place] for place in places]
 
     if around is None:
         around = costs([ray_lengths(one) for one in requests])

@@ -81,7 +81,8 @@ def along_ray(tokens: Array, first_costs: Array) -> Search:
     around, at_ends = first_costs[:-NODES], first_costs[-NODES:]
     starts = np.concatenate([[0.0], ends[:-1]])
     ray = Ray(starts, ends, places, _slopes(around, places, tokens), np.full(NODES, np.nan))
-    if abs(ray.prices(tokens) @ tokens / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
+    attributed = (ends - starts) @ (ray.token_gpu_s @ tokens)
+    if abs(attributed / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
         return ray
     return (yield from _cut(ray, tokens, np.concatenate([[0.0], at_ends])))
 
@@ -132,20 +133,25 @@ def enough(tokens: Array) -> Array:
 
 def moved_tokens(tokens: Array) -> Array:
     """How far each kind is moved at the end of the ray for a difference; one with hardly any by a share of all."""
-    return np.asarray(RELATIVE_STEP * np.where(enough(tokens), tokens, tokens.sum()))
+    return _moved_tokens(tokens, enough(tokens))
+
+
+def _moved_tokens(tokens: Array, is_enough: Array) -> Array:
+    return np.asarray(RELATIVE_STEP * np.where(is_enough, tokens, tokens.sum()))
 
 
 def _around(places: Array, tokens: Array) -> Array:
     """Each kind a little more, then a little less where there are enough, place by place. (points, kinds)"""
-    moved = np.diag(moved_tokens(tokens))
-    sides = np.concatenate([tokens + moved, tokens - moved * enough(tokens)])
+    is_enough = enough(tokens)
+    moved = np.diag(_moved_tokens(tokens, is_enough))
+    sides = np.concatenate([tokens + moved, tokens - moved * is_enough])
     return np.asarray((places[:, None, None] * sides).reshape(-1, len(tokens)))
 
 
 def _slopes(costs: Array, places: Array, tokens: Array) -> Array:
     """Differences of the costs of `_around`. (places, kinds)"""
-    sides = costs.reshape(len(places), 2, len(tokens))
-    width = moved_tokens(tokens) * np.where(enough(tokens), 2.0, 1.0)
+    sides, is_enough = costs.reshape(len(places), 2, len(tokens)), enough(tokens)
+    width = _moved_tokens(tokens, is_enough) * (1.0 + is_enough)
     return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * width))
 
 

@@ -168,13 +168,18 @@ def solve_together(
     objectives: Objectives,
     utilization_share: float,
     extra_kv_bytes: Sequence[float] | None = None,
-) -> list[Solution]:
-    """The solutions of several requests on the same layouts, each with its own extra memory, in one evaluation.
+) -> tuple[Solution, list[slice]]:
+    """Several requests on the same layouts, each with its own extra memory, in one evaluation.
 
     Parameters
     ----------
     requests : sequence of Lengths
         Points of each; the spread of lengths is that of the first.
+
+    Returns
+    -------
+    tuple
+        The solution of all, and which points of it are each request's.
     """
     counts = [np.size(one.uncached) for one in requests]
     ends = np.cumsum(counts).tolist()
@@ -196,8 +201,7 @@ def solve_together(
         prompt_unit=joined([one.per_prompt for one in requests]),
     )
     extra = 0.0 if extra_kv_bytes is None else joined(extra_kv_bytes)
-    every = solution(replica, together, objectives, utilization_share, extra_kv_bytes=extra)
-    return [every.some(slice(None), place) for place in places]
+    return solution(replica, together, objectives, utilization_share, extra_kv_bytes=extra), places
 
 
 def concurrency_limits(replica: Replica, lengths: Lengths, budget: MemoryBudget) -> dict[str, Array]:

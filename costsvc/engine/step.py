@@ -7,7 +7,7 @@ import numpy as np
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
 from costsvc.engine.formulas import (
-    CONTEXTS,
+    CONTEXT_NUMBERS,
     ROOF_NUMBERS,
     Array,
     Network,
@@ -17,7 +17,7 @@ from costsvc.engine.formulas import (
 )
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
-from costsvc.engine.parameters import distinct_experts, log_miss_share
+from costsvc.engine.parameters import distinct_experts, spread_ratio
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
@@ -159,7 +159,7 @@ class StepPlan:
     @property
     def places(self) -> int:
         """How many numbers `fill` writes."""
-        return int(self._fixed.shape[-1]) + len(CONTEXTS) + len(self._prefill) * ROOF_NUMBERS
+        return int(self._fixed.shape[-1]) + CONTEXT_NUMBERS + len(self._prefill) * ROOF_NUMBERS
 
     def fill(self, rows: Array, start: int) -> Network:
         """Write the same numbers as `formulas.Coefficients` has them. (layouts, points, numbers)"""
@@ -194,8 +194,9 @@ class _Experts:
     @property
     def numbers(self) -> tuple[Floats, ...]:
         """As `formulas.Network` has them."""
-        facts = float(self.ffn.experts), float(self.ffn.experts_per_token), log_miss_share(self.ffn)
-        return *facts, *self.roof.numbers, self.skew_ratio, self.evenness_ratio
+        ffn, evenness = self.ffn, self.evenness_ratio
+        facts = float(ffn.experts), float(ffn.experts_per_token), spread_ratio(ffn, evenness)
+        return *facts, *self.roof.numbers, self.skew_ratio, evenness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,29 +124,29 @@ def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) 
     replica, objectives, utilization = asked[0][0].replica, asked[0][0].objectives, scenario.utilization_share
     requests, extra_bytes = list[Lengths](), list[float]()
 
-    def ask(lengths: Lengths | None, more_bytes: float = 0.0) -> int | None:
-        if lengths is None:
-            return None
+    def ask(lengths: Lengths, more_bytes: float = 0.0) -> int:
         requests.append(lengths)
         extra_bytes.append(more_bytes)
         return len(requests) - 1
 
-    mores = [rent_step_bytes(replica, choice.lengths, choice.state) for choice, _ in asked]
+    steps = [rent_step_bytes(replica, choice.lengths, choice.state) for choice, _ in asked]
     more = [
-        ask(choice.lengths if step else None, step) for (choice, _), step in zip(asked, mores, strict=True)
+        ask(choice.lengths, step) if step else None for (choice, _), step in zip(asked, steps, strict=True)
     ]
-    others = [ask(other) for _, other in asked]
+    others = [None if other is None else ask(other) for _, other in asked]
     marginal = scenario.request.attribution == "marginal"
     ends = [end for choice, other in asked for end in (choice.lengths, other) if marginal and end is not None]
-    first = len(requests)
-    requests += [ray_lengths(end) for end in ends]
-    extra_bytes += [0.0] * len(ends)
-    solved = solve_together(replica, requests, objectives, utilization, extra_bytes) if requests else []
-    around = [one.least_gpu_s()[0] for one in solved[first:]]
-    rays = iter(marginal_rays(replica, ends, objectives, utilization, around) if ends else [])
+    around = [ask(ray_lengths(end)) for end in ends]
+    if not requests:
+        return [_Solved(more=None, ray=None, other=None, other_state=None, other_ray=None) for _ in asked]
+    solved, points = solve_together(replica, requests, objectives, utilization, extra_bytes)
+    costs = solved.least_gpu_s()[0]
+    rays = iter(
+        marginal_rays(replica, ends, objectives, utilization, [costs[points[place]] for place in around])
+    )
 
     def state(place: int | None) -> SteadyState | None:
-        return None if place is None else solved[place].state()
+        return None if place is None else solved.some(slice(None), points[place]).state()
 
     return [
         _Solved(

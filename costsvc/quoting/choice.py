@@ -89,10 +89,11 @@ def choose_alike(scenarios: Sequence[Scenario]) -> list[Choice | None]:
     first = scenarios[0]
     every = every_layout(first)
     lengths = [lengths_of(scenario.traffic) for scenario in scenarios]
-    solved = solve_together(every, lengths, first.objectives, first.utilization_share)
+    solved, places = solve_together(every, lengths, first.objectives, first.utilization_share)
+    parts = (solved.some(slice(None), place) for place in places)
     return [
-        None if np.isnan(at.sequences).all() else _cheapest(every, one, first.objectives, at)
-        for one, at in zip(lengths, solved, strict=True)
+        None if np.isnan(part.sequences).all() else _cheapest(every, one, first.objectives, part)
+        for one, part in zip(lengths, parts, strict=True)
     ]
 
 

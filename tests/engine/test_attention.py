@@ -20,7 +20,7 @@ from costsvc.engine.attention import (
     mean_visible_tokens,
 )
 from costsvc.engine.formulas import touched_experts
-from costsvc.engine.parameters import distinct_experts, log_miss_share
+from costsvc.engine.parameters import distinct_experts, spread_ratio
 from costsvc.engine.specs import MoeFfn
 
 EVEN = 1e9
@@ -178,4 +178,4 @@ def test_popularity_spread_as_a_gamma_variate_is_met() -> None:
     ffn = MoeFfn(experts=640, experts_per_token=10, intermediate_size=1)
     rates = random.gamma(2.0, (640 / 630) ** 0.5 - 1.0, 200_000)
     simulated = float(np.mean(random.poisson(100 * rates) > 0))
-    assert touched_experts(100.0, 1.0, log_miss_share(ffn), 2.0) == pytest.approx(simulated, rel=0.01)
+    assert touched_experts(100.0, 1.0, spread_ratio(ffn, 2.0), 2.0) == pytest.approx(simulated, rel=0.01)

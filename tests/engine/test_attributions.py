@@ -17,6 +17,7 @@ from costsvc.engine.pricing import (
     gpu_second_usd,
     load_multiplier,
     marginal_prices,
+    marginal_rays,
     rent_step_bytes,
     step_prices,
 )
@@ -45,7 +46,8 @@ def attributed(
     state = solve(replica, lengths, objectives, 0.8)
     cost = one(state.request_gpu_s)
     if how == "marginal":
-        return marginal_prices(replica, lengths, objectives, 0.8, cost), cost
+        (ray,) = marginal_rays(replica, [lengths], objectives, 0.8)
+        return marginal_prices(replica, lengths, ray, cost), cost
     return step_prices(replica, lengths, state, cost, pools=how == "pools"), cost
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from costsvc.db.snapshot import Catalog
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import roof_s
 from costsvc.engine.loop import loop_batch
 from costsvc.engine.parameters import active_parameter_count, distinct_experts, parameter_count
 from costsvc.engine.serving import lengths_of
@@ -31,7 +30,7 @@ token_counts = st.floats(1.0, 1e5)
 @EXAMPLES
 @given(compute=positive, memory=positive)
 def test_a_roof_is_never_beaten(compute: float, memory: float) -> None:
-    time = float(np.asarray(roof_s(compute, memory)))
+    time = float(np.asarray(operators.roof_s(compute, memory)))
     assert max(compute, memory) * (1 - 1e-12) <= time <= compute + memory
 
 

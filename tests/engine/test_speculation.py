@@ -10,7 +10,7 @@ from costsvc.engine import operators
 from costsvc.engine.loop import loop_batch, prompt_batch, run_loop
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.parameters import embedding_parameters, layer_parameters, parameter_count
-from costsvc.engine.pricing import marginal_prices, step_prices
+from costsvc.engine.pricing import marginal_prices, marginal_rays, step_prices
 from costsvc.engine.quantiles import tpot_quantiles_s
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.serving import lengths_of, solve
@@ -169,8 +169,9 @@ def test_prices_add_up_to_the_request(mode: str) -> None:
     replica = proposing(3, 0.7, SMALL, mode=mode)
     state = solve(replica, LENGTHS, Objectives(tpot_s=0.05), 0.8)
     cost = one(state.request_gpu_s)
+    (ray,) = marginal_rays(replica, [LENGTHS], Objectives(tpot_s=0.05), 0.8)
     for prices in (
-        marginal_prices(replica, LENGTHS, Objectives(tpot_s=0.05), 0.8, cost),
+        marginal_prices(replica, LENGTHS, ray, cost),
         step_prices(replica, LENGTHS, state, cost),
     ):
         assert abs(prices.residual_share) < 5e-3
