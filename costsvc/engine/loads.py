@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from costsvc.engine.attention import Floats
 from costsvc.engine.formulas import Array
-from costsvc.engine.loop import Loop, LoopPlan, prompt_s, run_loop, step_token_limit, ttft_unloaded_s
+from costsvc.engine.loop import (
+    Loop,
+    LoopPlan,
+    plan_loop,
+    prompt_s,
+    run_loop,
+    step_token_limit,
+    ttft_unloaded_s,
+)
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
 from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits
@@ -86,7 +94,7 @@ def _closed_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: d
     inside = np.minimum(offering, ceiling)
     tokens = limits.get("step_tokens", np.full_like(inside, np.inf))
     running = np.minimum(inside, tokens)
-    plan, first = LoopPlan(replica, lengths, 1.0), FirstToken(replica, lengths)
+    plan, first = plan_loop(replica, lengths, 1.0), FirstToken(replica, lengths)
     loop = plan.at(running)
     pooled = bool(np.isfinite(offered.prefill_ratio).any())
     for _ in range(POOL_ROUNDS if pooled else 0 if flood.all() else LOOP_ROUNDS):
@@ -172,7 +180,7 @@ def _open_loop(replica: Replica, lengths: Lengths, offered: Offered, limits: dic
     They come one by one, so a prompt meets a queue and no burst.
     """
     ceiling, bound = _tightest(limits)
-    plan = LoopPlan(replica, lengths, 1.0)
+    plan = plan_loop(replica, lengths, 1.0)
     full = plan.at(ceiling)
     most = ceiling / (full.step_s * lengths.output)
     running, loop = _arriving(plan, offered.rps * lengths.output, ceiling, full)

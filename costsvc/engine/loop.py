@@ -1,6 +1,5 @@
 """The serving loop at a given concurrency: steps that decode, steps that carry prompts too, and waiting."""
 
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +46,7 @@ class Loop:
     transfer_s: Array
 
 
-def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_share: float) -> Loop:
-    """The loop with `sequences` running."""
-    return LoopPlan(replica, lengths, utilization_share).at(np.asarray(sequences, dtype=np.float64))
-
-
+@dataclass(frozen=True, slots=True)
 class LoopPlan:
     r"""The loop of a deployment under lengths, ready for many concurrencies.
 
@@ -63,61 +58,23 @@ class LoopPlan:
     Where prefill has a pool of its own, of the same layout, its steps are full and the decode pool's have none.
     """
 
-    def __init__(self, replica: Replica, lengths: Lengths, utilization_share: float) -> None:
-        self._utilization_share = utilization_share
-        self._sending_s: Floats = 0.0
-        is_split = replica.deployments[0].mode == "disaggregated"
-        limit, calibration = step_token_limit(replica), replica.calibration
-        full_s: Floats = 0.0
-        prefill_s: Floats = 0.0
-        alone_s: Floats = 0.0
-        if is_split:
-            limit = calibration.step_token_budget_tokens + 0.0 * limit
-            full_s = step_time(replica, prompt_batch(replica, lengths, limit)).total_s
-            self._sending_s = transfer_s(replica, lengths)
-            prefill_s = lengths.uncached / step_token_limit(replica) * full_s + self._sending_s / replica.dp
-        if is_split or not replica.deployments[0].kv_cache:
-            alone_s = ttft_unloaded_s(replica, lengths)
-        contexts = loop_batch(replica, lengths, 1.0, 0.0)
-        step = StepPlan(replica, contexts)
-        values: tuple[Floats, ...] = (
-            limit,
-            lengths.uncached,
-            lengths.uncached / lengths.output * replica.tokens_per_step,
-            lengths.per_prompt,
-            lengths.resident,
-            calibration.ttft_floor_s,
-            full_s,
-            prefill_s,
-            alone_s,
-        )
-        draft = step.draft
-        shape = np.broadcast(*step.spanning, *values).shape
-        first, second = len(LOOP), len(LOOP) + step.places
-        rows = np.empty((*shape, second if draft is None else second + draft.places))
-        for place, value in enumerate(values):
-            rows[..., place] = value
-        own = step.fill(rows, first)
-        drafting, passes = own, 0.0
-        if draft is not None:
-            drafting, passes = draft.fill(rows, second), replica.verified_tokens - 1.0
-            rows[..., second : second + len(STEPS)][..., HOST_STEPS] = 0.0
-        self._coefficients = Coefficients(
-            rows, own, drafting, passes, keeps_cache=replica.deployments[0].kv_cache, is_split=is_split
-        )
+    coefficients: Coefficients
+    sending_s: Floats
+    utilization_share: float
 
     def some(self, layouts: slice, points: slice) -> "LoopPlan":
         """The plan of some layouts and points."""
-        rows = self._coefficients.rows
-        fewer = copy(self)
-        fewer._coefficients = self._coefficients._replace(rows=np.ascontiguousarray(rows[layouts, points]))
-        fewer._sending_s = np.broadcast_to(self._sending_s, rows.shape[:2])[layouts, points]
-        return fewer
+        rows = self.coefficients.rows
+        return LoopPlan(
+            self.coefficients._replace(rows=np.ascontiguousarray(rows[layouts, points])),
+            np.broadcast_to(self.sending_s, rows.shape[:2])[layouts, points],
+            self.utilization_share,
+        )
 
     def at(self, sequences: Array) -> Loop:
         """The loop with so many sequences running. (layouts, points)"""
         wide = self._wide(sequences)
-        states = loop_states(self._coefficients, wide, self._utilization_share)
+        states = loop_states(self.coefficients, wide, self.utilization_share)
         step_s, mixed_s, decode_s, share, prefill, ttft_s, alone_s, unloaded_s, sold_s = states
         return Loop(
             step_s=step_s,
@@ -130,31 +87,78 @@ class LoopPlan:
             ttft_unloaded_s=unloaded_s,
             sold_step_s=sold_s,
             prefill_s=self._wide(self.prefill_s),
-            transfer_s=self._wide(self._sending_s),
+            transfer_s=self._wide(self.sending_s),
         )
 
     def steps_s(self, sequences: Array) -> Array:
         """Time per output token alone with so many sequences running. (layouts, points) [s]"""
-        return steps_s(self._coefficients, self._wide(sequences))
+        return steps_s(self.coefficients, self._wide(sequences))
 
     @property
     def prefill_s(self) -> Array:
         """The prefill pool's time for one prompt. (layouts, points) [s]"""
-        return self._coefficients.rows[..., LOOP.index("prefill_s")]
+        return self.coefficients.rows[..., LOOP.index("prefill_s")]
 
     def most(self, objectives: Objectives, ceiling: Array) -> Array:
         """Largest concurrency up to `ceiling` that keeps the objectives; NaN where one sequence does not."""
         tpot_s = np.inf if objectives.tpot_s is None else objectives.tpot_s
         ttft_s = np.inf if objectives.ttft_s is None else objectives.ttft_s
-        return most_sequences(
-            self._coefficients, self._wide(ceiling), tpot_s, ttft_s, self._utilization_share
-        )
+        return most_sequences(self.coefficients, self._wide(ceiling), tpot_s, ttft_s, self.utilization_share)
 
     def _wide(self, values: Floats) -> Array:
         """One number for each layout and point."""
-        wide = np.empty(np.broadcast(values, self._coefficients.rows[..., 0]).shape)
+        wide = np.empty(np.broadcast(values, self.coefficients.rows[..., 0]).shape)
         wide[...] = values
         return wide
+
+
+def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> LoopPlan:
+    """The loop of a replica under lengths. Prompts wait as at that share of the rate. [1]"""
+    sending_s: Floats = 0.0
+    full_s: Floats = 0.0
+    prefill_s: Floats = 0.0
+    alone_s: Floats = 0.0
+    limit, calibration = step_token_limit(replica), replica.calibration
+    is_split, keeps_cache = replica.deployments[0].mode == "disaggregated", replica.deployments[0].kv_cache
+    if is_split:
+        limit = calibration.step_token_budget_tokens + 0.0 * limit
+        full_s = step_time(replica, prompt_batch(replica, lengths, limit)).total_s
+        sending_s = transfer_s(replica, lengths)
+        prefill_s = lengths.uncached / step_token_limit(replica) * full_s + sending_s / replica.dp
+    if is_split or not keeps_cache:
+        alone_s = ttft_unloaded_s(replica, lengths)
+    values: tuple[Floats, ...] = (
+        limit,
+        lengths.uncached,
+        lengths.uncached / lengths.output * replica.tokens_per_step,
+        lengths.per_prompt,
+        lengths.resident,
+        calibration.ttft_floor_s,
+        full_s,
+        prefill_s,
+        alone_s,
+    )
+    step = StepPlan(replica, loop_batch(replica, lengths, 1.0, 0.0))
+    draft, own_end = step.draft, len(LOOP) + step.places
+    shape = np.broadcast(*step.spanning, *values).shape
+    rows = np.empty((*shape, own_end if draft is None else own_end + draft.places))
+    for place, value in enumerate(values):
+        rows[..., place] = value
+    own = step.fill(rows, len(LOOP))
+    if draft is None:
+        return LoopPlan(
+            Coefficients(rows, own, own, 0.0, keeps_cache, is_split), sending_s, utilization_share
+        )
+    proposing, passes = draft.fill(rows, own_end), replica.verified_tokens - 1.0
+    rows[..., own_end : own_end + len(STEPS)][..., HOST_STEPS] = 0.0
+    return LoopPlan(
+        Coefficients(rows, own, proposing, passes, keeps_cache, is_split), sending_s, utilization_share
+    )
+
+
+def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_share: float) -> Loop:
+    """The loop with `sequences` running."""
+    return plan_loop(replica, lengths, utilization_share).at(np.asarray(sequences, dtype=np.float64))
 
 
 def loop_counts(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from costsvc.engine.attention import Floats
 from costsvc.engine.formulas import Array
-from costsvc.engine.loop import Loop, LoopPlan, loop_batch, prompt_batch, step_token_limit
+from costsvc.engine.loop import Loop, LoopPlan, loop_batch, plan_loop, prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, MemoryBudget, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives, Traffic
@@ -61,8 +61,8 @@ class Solution:
     plan: LoopPlan
     objectives: Objectives
     gpus: Array
-    output: Array
-    limits: Array
+    output_tokens: Array
+    limit_sequences: Array
     sequences: Array
 
     def some(self, layouts: slice, points: slice) -> "Solution":
@@ -71,19 +71,19 @@ class Solution:
             plan=self.plan.some(layouts, points),
             objectives=self.objectives,
             gpus=self.gpus[layouts],
-            output=self.output[layouts, points],
-            limits=self.limits[:, layouts, points],
+            output_tokens=self.output_tokens[layouts, points],
+            limit_sequences=self.limit_sequences[:, layouts, points],
             sequences=self.sequences[layouts, points],
         )
 
     @property
     def fits(self) -> NDArray[np.bool_]:
         """Where one sequence fits into the memory."""
-        return np.asarray(~np.isnan(self.limits[BOUNDS.index("memory")]))
+        return np.asarray(~np.isnan(self.limit_sequences[BOUNDS.index("memory")]))
 
     def gpu_s(self, sequences: Array) -> Array:
         """Accelerator-seconds per request with so many sequences running, both pools together."""
-        decode_s = self.plan.steps_s(sequences) * self.output / sequences
+        decode_s = self.plan.steps_s(sequences) * self.output_tokens / sequences
         return self.gpus * (decode_s + self.plan.prefill_s)
 
     def request_gpu_s(self) -> Array:
@@ -95,20 +95,20 @@ class Solution:
         missed = np.isnan(self.sequences)
         if not missed.any():
             return self.request_gpu_s()
-        return self.gpu_s(np.where(missed, np.minimum(self.limits.min(axis=0), 1.0), self.sequences))
+        return self.gpu_s(np.where(missed, np.minimum(self.limit_sequences.min(axis=0), 1.0), self.sequences))
 
     def state(self) -> SteadyState:
         """The loop there, with its rates."""
-        loop, ceiling = self.plan.at(self.sequences), self.limits.min(axis=0)
-        bound = self.limits.argmin(axis=0)
+        loop, ceiling = self.plan.at(self.sequences), self.limit_sequences.min(axis=0)
+        bound = self.limit_sequences.argmin(axis=0)
         slower = (self.sequences < ceiling) | (np.isnan(self.sequences) & ~np.isnan(ceiling))
         if slower.any():
             bound = np.where(slower, _binding(loop, self.objectives), bound)
-        decode_s = loop.step_s * self.output / self.sequences
+        decode_s = loop.step_s * self.output_tokens / self.sequences
         return SteadyState(
             sequences=self.sequences,
             bound=np.asarray(bound),
-            limits=dict(zip(BOUNDS, self.limits, strict=False)),
+            limits=dict(zip(BOUNDS, self.limit_sequences, strict=False)),
             loop=loop,
             requests_per_s=1.0 / decode_s,
             request_gpu_s=self.gpus * (decode_s + loop.prefill_s),
@@ -139,13 +139,13 @@ def solution(
     limits = np.empty((len(found), *np.broadcast(*found).shape))
     for place, limit in enumerate(found):
         limits[place] = limit
-    plan = LoopPlan(replica, lengths, utilization_share)
+    plan = plan_loop(replica, lengths, utilization_share)
     return Solution(
         plan=plan,
         objectives=objectives,
         gpus=replica.gpus,
-        output=np.broadcast_to(lengths.output, limits.shape[1:]),
-        limits=limits,
+        output_tokens=np.broadcast_to(lengths.output, limits.shape[1:]),
+        limit_sequences=limits,
         sequences=plan.most(objectives, limits.min(axis=0)),
     )
 

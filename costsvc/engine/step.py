@@ -98,7 +98,7 @@ class StepPlan:
 
     def __init__(self, replica: Replica, contexts: Batch) -> None:
         self._of = _of_replica(replica)
-        self._fixed = _fixed_numbers(replica)
+        self._replica = replica
         self._prompt_tokens = np.minimum(
             contexts.prefill_last - contexts.prefill_first, replica.calibration.step_token_budget_tokens
         )
@@ -159,11 +159,13 @@ class StepPlan:
     @property
     def places(self) -> int:
         """How many numbers `fill` writes."""
-        return int(self._fixed.shape[-1]) + CONTEXT_NUMBERS + len(self._prefill) * ROOF_NUMBERS
+        return (
+            int(_fixed_numbers(self._replica).shape[-1]) + CONTEXT_NUMBERS + len(self._prefill) * ROOF_NUMBERS
+        )
 
     def fill(self, rows: Array, start: int) -> Network:
         """Write the same numbers as `formulas.Coefficients` has them. (layouts, points, numbers)"""
-        fixed = self._fixed
+        fixed = _fixed_numbers(self._replica)
         contexts = start + fixed.shape[-1]
         rows[..., start:contexts] = fixed
         roofs = (number for roof in self._prefill for number in roof.numbers)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from costsvc.engine.formulas import loop_states, make_ready, most_sequences, queue_factor
-from costsvc.engine.loop import LoopPlan, loop_batch, run_loop, step_token_limit
+from costsvc.engine.loop import loop_batch, plan_loop, run_loop, step_token_limit
 from costsvc.engine.serving import lengths_of, solve
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
@@ -27,7 +27,7 @@ LENGTHS = lengths_of(requests(4_000, 500, cached=1_000))
 @pytest.mark.parametrize("kv_cache", [True, False])
 def test_a_compiled_step_is_the_sum_of_its_terms(*, model: str, kv_cache: bool) -> None:
     replica = served(model, tp=8, kv_cache=kv_cache)
-    loop = LoopPlan(replica, LENGTHS, 0.8).at(SEQUENCES)
+    loop = plan_loop(replica, LENGTHS, 0.8).at(SEQUENCES)
     for step_s, prefill in ((loop.decode_step_s, 0.0), (loop.mixed_step_s, loop.mixed_prefill)):
         terms = step_time(replica, loop_batch(replica, LENGTHS, SEQUENCES, prefill))
         assert step_s == pytest.approx(np.asarray(terms.total_s), rel=1e-12)
