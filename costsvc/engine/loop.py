@@ -62,7 +62,7 @@ class LoopPlan:
     sending_s: Floats
     utilization_share: float
 
-    def some(self, layouts: slice, points: slice) -> "LoopPlan":
+    def some(self, layouts: slice | list[int], points: slice) -> "LoopPlan":
         """The plan of some layouts and points."""
         rows = self.coefficients.rows
         return LoopPlan(

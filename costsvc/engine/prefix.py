@@ -13,7 +13,7 @@ import numpy as np
 from costsvc.engine.attention import Floats
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, solve
+from costsvc.engine.serving import Solution, SteadyState, solution, solve
 from costsvc.engine.sharing import (
     Array,
     Sharing,
@@ -125,7 +125,7 @@ class Meeting:
 def meet(
     replica: Replica,
     lengths: Lengths,
-    objectives: Objectives,
+    first: Solution,
     utilization_share: float,
     sharing: Sharing,
     *,
@@ -134,18 +134,20 @@ def meet(
     """How long blocks stay: a wide range of times first, then a narrow one around the crossing.
 
     Where the profile keeps nothing longer than some time and all of that fits, they stay that time.
+
+    Parameters
+    ----------
+    first : Solution
+        What runs where nothing is found again; its objectives are those to keep.
     """
-    state = solve(replica, lengths, objectives, utilization_share)
-    rate = _rate(replica, state, utilization_share)
-    residence_s = _residence_s(lengths, state, utilization_share)
+    rate, residence_s, _ = _flow(replica, first, utilization_share)
     places = np.arange(len(replica.tp))[:, None]
 
     def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
         """The two times between which what is held outgrows the room, and what holds in between."""
         at = _lengths_at(replica, lengths, sharing, kept_s, rate=rate, residence_s=residence_s)
-        state = solve(replica, at, objectives, utilization_share)
-        rate = _rate(replica, state, utilization_share)
-        residence_s = _residence_s(at, state, utilization_share)
+        solved = solution(replica, at, first.objectives, utilization_share)
+        rate, residence_s, request_gpu_s = _flow(replica, solved, utilization_share)
         room = _room_tokens(replica, at, rate * residence_s, tiers)
         surplus = room - held_tokens(sharing, kept_s, rate, residence_s)
         fits = np.logical_and.accumulate(surplus >= 0, axis=1)
@@ -156,7 +158,7 @@ def meet(
         )
         part = np.clip(left / np.maximum(left - lack, 1.0), 0.0, 1.0)
         between_s = first_s + part * (last_s - first_s)
-        here = (values[places, low] for values in (rate, residence_s, state.request_gpu_s))
+        here = (values[places, low] for values in (rate, residence_s, request_gpu_s))
         return first_s, last_s, Meeting(between_s, *here)
 
     wide_s = np.append(0.0, np.geomspace(SHORTEST_TIME_S, LONGEST_TIME_S, COARSE_POINTS))
@@ -251,22 +253,27 @@ def _lengths_at(
     return replace(lengths, uncached=prompt - hits, cached=hits, shared=np.minimum(shared, hits))
 
 
-def _rate(replica: Replica, state: SteadyState, utilization_share: float) -> Array:
-    """Requests that one attention rank, which has its own cache, takes at the utilization sold. [1/s]"""
-    return np.asarray(np.nan_to_num(state.requests_per_s) * utilization_share / replica.dp)
+def _flow(replica: Replica, solved: Solution, utilization_share: float) -> tuple[Array, Array, Array]:
+    r"""What one attention rank, which has its own cache, takes at the utilization sold, and what a request costs.
 
+    There fewer sequences run and steps are shorter. With :math:`T(B) \approx a + b B` between that share of the
+    sequences and all of them, and the rate fixed at :math:`r = u X`, those that run are :math:`B = r O (a + b B)`.
 
-def _residence_s(lengths: Lengths, state: SteadyState, utilization_share: float) -> Array:
-    r"""How long a request runs at the utilization sold, where fewer run and steps are shorter. [s]
-
-    With :math:`T(B) \approx a + b B` between that share of the sequences and all of them, and the rate fixed
-    at :math:`r = u X`, the sequences that run are :math:`B = r O (a + b B)`.
+    Returns
+    -------
+    tuple
+        Requests of a rank, 0 where none run, how long one runs, and its cost. [1/s], [s], [accelerator-second]
     """
-    loop, full, few = state.loop, state.sequences, utilization_share * state.sequences
-    growth_s = (loop.step_s - loop.sold_step_s) / np.maximum(full - few, 1e-9)
-    started = utilization_share * full / loop.step_s
-    running_s = (loop.sold_step_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
-    return np.asarray(np.nan_to_num(np.minimum(np.maximum(running_s, 0.0), loop.step_s) * lengths.output))
+    full, output = solved.sequences, solved.output_tokens
+    few = utilization_share * full
+    step_s, sold_step_s = solved.plan.steps_s(full), solved.plan.steps_s(few)
+    growth_s = (step_s - sold_step_s) / np.maximum(full - few, 1e-9)
+    started = few / step_s
+    running_s = (sold_step_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
+    residence_s = np.minimum(np.maximum(running_s, 0.0), step_s) * output
+    rate = started / output / replica.dp
+    cost_gpu_s = solved.gpus * (step_s * output / full + solved.plan.prefill_s)
+    return np.nan_to_num(rate), np.nan_to_num(residence_s), cost_gpu_s
 
 
 def _room_tokens(replica: Replica, lengths: Lengths, running: Floats, tiers: tuple[Tier, ...]) -> Array:

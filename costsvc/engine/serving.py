@@ -65,7 +65,7 @@ class Solution:
     limit_sequences: Array
     sequences: Array
 
-    def some(self, layouts: slice, points: slice) -> "Solution":
+    def some(self, layouts: slice | list[int], points: slice) -> "Solution":
         """Some layouts and points of it."""
         return Solution(
             plan=self.plan.some(layouts, points),

@@ -68,7 +68,7 @@ def choose(scenario: Scenario) -> Choice:
         return replace(_cheapest(every, lengths, objectives, solved), warnings=tuple(warnings))
     order, feasible = _order(solved)
     finalists = order[: min(feasible, PREFIX_FINALISTS)]
-    replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives)
+    replica, prefix = _with_prefixes(scenario, every, finalists, lengths, solved)
     return Choice(
         replica=replica,
         lengths=prefix.lengths,
@@ -148,17 +148,18 @@ def _step_warning(every: Replica) -> str:
 def _with_prefixes(
     scenario: Scenario,
     every: Replica,
-    finalists: Sequence[int],
+    finalists: list[int],
     lengths: Lengths,
-    objectives: Objectives,
+    solved: Solution,
 ) -> tuple[Replica, PrefixState]:
     """The finalist that is cheapest with its prefix cache."""
     assert scenario.sharing is not None  # noqa: S101 - only a profile that shares gets here
-    utilization, tiers = scenario.utilization_share, scenario.load.tiers
+    objectives, utilization, tiers = solved.objectives, scenario.utilization_share, scenario.load.tiers
     prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
     sharing = compile_sharing(scenario.sharing, prompt, output)
     together = every.some(finalists)
-    met = meet(together, lengths, objectives, utilization, sharing, tiers=tiers)
+    first = solved.some(finalists, slice(None))
+    met = meet(together, lengths, first, utilization, sharing, tiers=tiers)
     best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
     replica = every.only(finalists[best])
     prefix = prefix_state(
