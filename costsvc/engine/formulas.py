@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 ROOT_STEPS: Final = 60
 ROOT_TOLERANCE: Final = 1e-12
 NEWTON_STEPS: Final = 8
-LAST_STEP: Final = 1e-7
-"""So near, a step's error is of second order, and needs no looking at."""
+LAST_STEP: Final = 1e-13
+"""So small, what is left times how much the slope just changed, a step's error needs no looking at."""
 
 
 def rows_s(rows: Any, row_s: Any, memory_s: Any, half_rows: Any) -> Any:
@@ -303,15 +303,16 @@ def _near(
     """Newton's steps from a neighbour's root, their slope renewed by secants: root and slope, NaN where they fail."""
     if not (1.0 < start < ceiling and slope > 0):
         return np.nan, np.nan
-    running, over = start, _excess(of, row, start, limits)
+    running, over, bend = start, _excess(of, row, start, limits), 1.0
     for _ in range(NEWTON_STEPS):
         then = running - over / slope
         if not 1.0 <= then < ceiling:
             break
-        if abs(over) < LAST_STEP:
+        if abs(over * bend) < LAST_STEP:
             return then, slope
         over_then = _excess(of, row, then, limits)
-        slope = (over_then - over) / (then - running)
+        steep = (over_then - over) / (then - running)
+        bend, slope = steep / slope - 1.0, steep
         running, over = then, over_then
     return np.nan, np.nan
 
