@@ -17,10 +17,11 @@ from costsvc.engine.compiling import compiled
 Array = NDArray[np.float64]
 
 ROOT_STEPS: Final = 60
-ROOT_TOLERANCE: Final = 1e-12
+FAR: Final = 0.03
 NEWTON_STEPS: Final = 8
+NEAR: Final = 1e-7
 LAST_STEP: Final = 1e-13
-"""So small, what is left times how much the slope just changed, a step's error needs no looking at."""
+"""So small, what is left times how much the slope just changed, the error of a step from near needs no looking at."""
 
 
 def rows_s(rows: Any, row_s: Any, memory_s: Any, half_rows: Any) -> Any:
@@ -308,13 +309,34 @@ def _near(
         then = running - over / slope
         if not 1.0 <= then < ceiling:
             break
-        if abs(over * bend) < LAST_STEP:
+        if abs(over) < NEAR and abs(over * bend) < LAST_STEP:
             return then, slope
         over_then = _excess(of, row, then, limits)
         steep = (over_then - over) / (then - running)
         bend, slope = steep / slope - 1.0, steep
         running, over = then, over_then
     return np.nan, np.nan
+
+
+@compiled
+def _between(
+    of: Coefficients, row: Array, low: float, high: float, f_low: float, f_high: float, limits: Array
+) -> tuple[float, float]:
+    """The root between two concurrencies, and the slope there."""
+    ceiling = high
+    for turn in range(ROOT_STEPS):
+        part = 0.5 if turn % 2 else f_low / (f_low - f_high)
+        middle, secant = low + part * (high - low), (f_high - f_low) / (high - low)
+        f_middle = _excess(of, row, middle, limits)
+        if abs(f_middle) < FAR:
+            found, steep = _near(of, row, ceiling, middle, secant, limits)
+            if found > 0:
+                return found, steep
+        if f_middle > 0:
+            high, f_high = middle, f_middle
+        else:
+            low, f_low = middle, f_middle
+    return low, np.nan
 
 
 @compiled
@@ -337,43 +359,22 @@ def _most_at(
         found, steep = _near(of, row, ceiling, near, slope, limits)
         if found > 0:
             return found, steep
-    last, f_last = low, f_low
-    for _ in range(ROOT_STEPS):
-        gap = f_high - f_low
-        middle = min(max(low - f_low * (high - low) / (gap if gap != 0 else 1.0), low), high)
-        f_middle = _excess(of, row, middle, limits)
-        slope = (f_middle - f_last) / (middle - last)
-        if abs(f_middle) < ROOT_TOLERANCE:
-            return middle, slope
-        last, f_last = middle, f_middle
-        if f_middle > 0:
-            scale = 1.0 - f_middle / f_high
-            f_low *= scale if scale > 0 else 0.5
-            high, f_high = middle, f_middle
-        else:
-            scale = 1.0 - f_middle / f_low if f_low != 0 else 0.5
-            f_high *= scale if scale > 0 else 0.5
-            low, f_low = middle, f_middle
-    return low, slope
+    return _between(of, row, low, high, f_low, f_high, limits)
 
 
 @compiled
 def most_sequences(
     of: Coefficients, ceiling: Array, tpot_s: float, ttft_s: float, utilization_share: float
 ) -> Array:
-    """Largest concurrency up to `ceiling` that keeps the objectives: regula falsi with Anderson and Bjorck's scaling.
+    """Largest concurrency up to `ceiling` that keeps the objectives, NaN where even one sequence does not.
 
-    NaN where even one sequence does not. Latency rises with concurrency, so the root is the only one; that of the
-    point before, which is often much alike, is tried first.
+    Latency rises with concurrency, so the root is the only one. Newton's steps find it from that of the point before,
+    which is often much alike, or from where regula falsi and bisection in turn come near it.
 
     Parameters
     ----------
     tpot_s, ttft_s : float
         Infinite where nothing is asked. [s]
-
-    References
-    ----------
-    .. [1] Anderson and Bjorck, BIT 13, 1973, "A new high order method of regula falsi type".
     """
     limits = np.array([tpot_s, ttft_s, utilization_share])
     most = np.empty(ceiling.shape)

@@ -1,11 +1,13 @@
 """The compiled loop and its search against the same formulas on arrays: every kind of model and both modes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from costsvc.engine.formulas import loop_states, make_ready, most_sequences, queue_factor
 from costsvc.engine.loop import loop_batch, plan_loop, run_loop, step_token_limit
-from costsvc.engine.serving import lengths_of, solve
+from costsvc.engine.serving import lengths_of, solution, solve
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from tests.engine.shapes import requests, served
@@ -76,3 +78,22 @@ def test_what_is_made_ready_is_what_quotes_run() -> None:
     ):
         solve(served(model, **parallel), LENGTHS, Objectives(tpot_s=0.05), 0.8)
     assert (len(loop_states.signatures), len(most_sequences.signatures)) == before  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3.2"])
+@pytest.mark.parametrize("objectives", [Objectives(tpot_s=0.05), Objectives(tpot_s=0.08, ttft_s=2.0)])
+def test_a_search_that_starts_at_its_neighbour_ends_where_one_from_nothing_does(
+    model: str, objectives: Objectives
+) -> None:
+    replica = served(model, "h200-sxm", tp=8)
+    shares = np.append(np.geomspace(1e-3, 30.0, 60), [1.0, 1.001, 0.999])
+    along = replace(LENGTHS, uncached=4_000 * shares, cached=1_000 * shares, output=500 * shares)
+    together = solution(replica, along, objectives, 0.8)
+    places = (slice(place, place + 1) for place in range(len(shares)))
+    alone = [together.some(slice(None), place).plan for place in places]
+    ceilings = together.limit_sequences.min(axis=0)[0]
+    found = [
+        float(plan.most(objectives, ceiling)[0, 0]) for plan, ceiling in zip(alone, ceilings, strict=True)
+    ]
+    assert np.count_nonzero(together.sequences[0] < ceilings) > 5
+    assert together.sequences[0] == pytest.approx(found, rel=1e-11, nan_ok=True)
