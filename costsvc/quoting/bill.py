@@ -30,7 +30,11 @@ from costsvc.quoting.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The chosen layout with other hits; `tokens` are the prices there, None where it misses the objectives."""
+    """The chosen layout with other hits.
+
+    `tokens` are the prices there where any are hit, for a request that hits none itself; None where it has prices of
+    its own, and where the objectives are missed.
+    """
 
     lengths: Lengths
     state: SteadyState
@@ -135,7 +139,12 @@ def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) 
     ]
     others = [None if other is None else ask(other) for _, other in asked]
     marginal = scenario.request.attribution == "marginal"
-    ends = [end for choice, other in asked for end in (choice.lengths, other) if marginal and end is not None]
+    ends = [
+        end
+        for choice, other in asked
+        for end in (choice.lengths, other if _is_hit(other) else None)
+        if marginal and end is not None
+    ]
     around = [ask(ray_lengths(end)) for end in ends]
     if not requests:
         return [_Solved(more=None, ray=None, other=None, other_state=None, other_ray=None) for _ in asked]
@@ -154,10 +163,15 @@ def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) 
             ray=next(rays) if marginal else None,
             other=other,
             other_state=state(others[place]),
-            other_ray=next(rays) if marginal and other is not None else None,
+            other_ray=next(rays) if marginal and _is_hit(other) else None,
         )
         for place, (_, other) in enumerate(asked)
     ]
+
+
+def _is_hit(lengths: Lengths | None) -> bool:
+    """Whether any of a request's tokens are found in the cache."""
+    return lengths is not None and bool(np.any(lengths.cached))
 
 
 def _rent(choice: Choice, solved: _Solved) -> float:
@@ -170,7 +184,7 @@ def _compared(scenario: Scenario, choice: Choice, solved: _Solved) -> Compared |
     other, state, tokens = solved.other, solved.other_state, None
     if other is None or state is None:
         return None
-    if not np.isnan(state.sequences[0, 0]):
+    if _is_hit(other) and not np.isnan(state.sequences[0, 0]):
         tokens = token_prices(scenario, choice, other, state, solved.other_ray)
     return Compared(lengths=other, state=state, tokens=tokens)
 
