@@ -15,6 +15,7 @@ from litestar import Request
 from litestar.exceptions import HTTPException
 
 from costsvc.errors import InvalidRequest
+from costsvc.quoting.answer.plain import Lasting
 from costsvc.quoting.given import from_query
 from costsvc.quoting.tables.as_csv import csv_line, to_csv
 from costsvc.quoting.tables.as_text import column_of
@@ -26,6 +27,9 @@ ERROR_MARK: Final = "#ERROR "
 _FORMAT, _FIELD = "format", "field"
 _ONERROR: Final = ("onerror", "text")
 _HTML: Final = "text/html"
+_JSON: Final = json.JSONEncoder(
+    allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=msgspec.to_builtins
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,19 @@ class Format:
 
 def to_json(answer: object) -> bytes:
     """JSON of an answer; a number that is not finite is a fault of ours and never leaves as null."""
-    plain = msgspec.to_builtins(answer)
-    return json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    if not isinstance(answer, dict):
+        return _JSON.encode(answer).encode()
+    members = [f"{_JSON.encode(name)}:{_member(value)}" for name, value in answer.items()]
+    return f"{{{','.join(members)}}}".encode()
+
+
+def _member(value: object) -> str:
+    """What lasts is written once."""
+    if not isinstance(value, Lasting):
+        return _JSON.encode(value)
+    if value.json is None:
+        value.json = _JSON.encode(value)
+    return value.json
 
 
 def _table(answer: Any, view: View) -> Table:

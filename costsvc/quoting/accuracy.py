@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from costsvc.db.judgements import Judgements
 from costsvc.quoting.calibrate import Errors
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.measured import Measurement
-from costsvc.quoting.scenario import architecture_of
 
 Vector = NDArray[np.float64]
 Key = Callable[[Measurement], str]

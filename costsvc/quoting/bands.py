@@ -8,8 +8,8 @@ import numpy as np
 
 from costsvc.db.entries import Judgement
 from costsvc.quoting.calibrate import Errors
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.measured import Measurement
-from costsvc.quoting.scenario import architecture_of
 
 Scope = tuple[tuple[str, str], ...]
 

@@ -16,11 +16,11 @@ from costsvc.engine.calibration import FitGroup, Moved, Problem, Vector, fit, lo
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.specs import Mode
 from costsvc.ingest.knobs import KnobsFile, KnobWeights
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.perturbed import with_steps
-from costsvc.quoting.scenario import architecture_of
 
 ITERATIONS = 12
 FOLD_ITERATIONS = 12

@@ -13,9 +13,9 @@ from costsvc.engine.replica import StageCut, compile_replica, held_layers, weigh
 from costsvc.engine.specs import Deployment, DtypeSpec
 from costsvc.engine.units import GIB
 from costsvc.errors import DoesNotFit, InvalidRequest
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.points import count_of, number_of, plain_dtype, plain_gpu, required_text, text_of
 from costsvc.quoting.predict import stack_of
-from costsvc.quoting.scenario import architecture_of
 
 OFFLOAD = "offload"
 

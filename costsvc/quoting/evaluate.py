@@ -118,8 +118,8 @@ def evaluate(
     """
     scenario = resolve(catalog, request, today)
     if reshape is not None:
-        spec = reshape(scenario.model.spec)
-        scenario = replace(scenario, model=replace(scenario.model, spec=spec))
+        model = replace(scenario.model, spec=reshape(scenario.model.spec))
+        scenario = replace(scenario, case=replace(scenario.case, model=model))
     price = price_of(catalog, scenario)
     return Evaluated(scenario=scenario, choice=choose(scenario), price=price)
 

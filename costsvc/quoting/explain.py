@@ -8,7 +8,7 @@ from costsvc.engine.parameters import active_parameter_count, parameter_count
 from costsvc.engine.serving import BOUNDS, breakdown
 from costsvc.engine.step import StepTime
 from costsvc.engine.units import TOKENS_PER_MTOK
-from costsvc.quoting.answer.plain import Plain, Section, number
+from costsvc.quoting.answer.plain import Number, Plain, Section, number
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.scenario import Scenario
@@ -65,7 +65,7 @@ def trace_of(scenario: Scenario, choice: Choice, bill: Bill) -> list[Plain]:
     return [term.plain() for part in parts for term in part]
 
 
-def _term(name: str, value: object, unit: str, formula: str, inputs: str, source: str) -> Term:
+def _term(name: str, value: Number, unit: str, formula: str, inputs: str, source: str) -> Term:
     return Term(
         name=name,
         value=value if isinstance(value, int) else number(value),

@@ -10,9 +10,9 @@ import numpy as np
 from costsvc.db.entries import Judgement
 from costsvc.engine.calibration import Vector
 from costsvc.ingest.knobs import KnobFields
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.kernel_tables import Priors
 from costsvc.quoting.measured import PointGroup
-from costsvc.quoting.scenario import architecture_of
 
 Scope = tuple[tuple[str, str], ...]
 ESTIMATED_BELOW = 1

@@ -79,7 +79,7 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
     running = checked.running
     offered = offered_traffic(catalog, request, running)
     before = None if checked.now is None else offered_traffic(catalog, request, checked.now)
-    band, _ = grounds.error_band(catalog, running.scenario)
+    band = grounds.error_band(catalog, running.scenario)
     other = prefix.other_lengths(catalog, running.scenario, running.choice)
     bill = bill_of(running.scenario, running.choice, running.price, other)
     return answer | {

@@ -21,6 +21,7 @@ from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightP
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, InvalidRequest, NotInCatalog
+from costsvc.quoting.case import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
 from costsvc.quoting.points import (
     count_of,
     number_of,
@@ -29,7 +30,6 @@ from costsvc.quoting.points import (
     required_text,
     text_of,
 )
-from costsvc.quoting.scenario import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
 
 SIXTEEN_BIT_BYTES = 2
 SMALLEST = 1e-9

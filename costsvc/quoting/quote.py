@@ -33,7 +33,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
     price = price_of(catalog, scenario)
     choice = choose(scenario)
     bill = bill_of(scenario, choice, price, prefix.other_lengths(catalog, scenario, choice))
-    band, _ = grounds.error_band(catalog, scenario)
+    band = grounds.error_band(catalog, scenario)
     warnings: list[Plain] = [*scenario.warnings, *choice.warnings]
     answer: Section = {
         "as_of": scenario.as_of.isoformat(),
@@ -52,7 +52,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
         "throughput": state.throughput_section(scenario, choice),
         "uncertainty": grounds.uncertainty_section(catalog, scenario, choice),
         "market": grounds.market_section(catalog, scenario),
-        "assumptions": grounds.assumptions_section(scenario),
+        "assumptions": grounds.assumptions_section(catalog, scenario),
         "sources": grounds.sources_section(catalog, scenario, price),
         "warnings": warnings,
     }

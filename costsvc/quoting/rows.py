@@ -164,7 +164,7 @@ class RowMaker:
                 self._keep(_physics(scenario.request), self._made(scenario, choice, bill))
 
     def _made(self, scenario: Scenario, choice: Choice, bill: Bill) -> _Solved:
-        band, _ = grounds.error_band(self._catalog, scenario)
+        band = grounds.error_band(self._catalog, scenario)
         answer: Section = {
             "catalog_revision": self._catalog.revision,
             "engine_version": ENGINE_VERSION,

@@ -7,27 +7,22 @@ from costsvc.db.entries import GpuEntry, Judgement, ModelEntry, StackEntry
 from costsvc.db.judgements import Resolved
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.layouts import Wanted
-from costsvc.engine.operators import is_weight_only
 from costsvc.engine.sharing import SharingProfile
 from costsvc.engine.specs import (
     Calibration,
     Deployment,
     DtypeSpec,
-    GpuSpec,
     ModelSpec,
-    MoeFfn,
     Objectives,
     Traffic,
     WeightPlan,
 )
 from costsvc.engine.units import MS_PER_S
-from costsvc.errors import ContextTooLong, UnsupportedLayout
+from costsvc.errors import ContextTooLong
+from costsvc.quoting.case import Case, case_of, judged
 from costsvc.quoting.load import Load, load_of
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.speculation import acceptance_warnings, speculation_of
-
-DEFAULT_STACK = "generic"
-SIXTEEN_BIT = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +31,7 @@ class Scenario:
 
     request: QuoteRequest
     as_of: date
-    model: ModelEntry
-    gpu: GpuEntry
-    stack: StackEntry
-    weights: WeightPlan
-    kv: DtypeSpec
-    resolved: Resolved
+    case: Case
     load: Load
     objectives: Objectives
     objectives_were_asked: bool
@@ -50,6 +40,36 @@ class Scenario:
     wanted: Wanted
     assumptions: tuple[Judgement, ...]
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def model(self) -> ModelEntry:
+        """What runs."""
+        return self.case.model
+
+    @property
+    def gpu(self) -> GpuEntry:
+        """The accelerator that it runs on."""
+        return self.case.gpu
+
+    @property
+    def stack(self) -> StackEntry:
+        """The engine that serves it."""
+        return self.case.stack
+
+    @property
+    def weights(self) -> WeightPlan:
+        """How the weights are stored."""
+        return self.case.weights
+
+    @property
+    def kv(self) -> DtypeSpec:
+        """How the cache is stored."""
+        return self.case.kv
+
+    @property
+    def resolved(self) -> Resolved:
+        """The judgements of the case."""
+        return self.case.resolved
 
     @property
     def traffic(self) -> Traffic:
@@ -62,11 +82,6 @@ class Scenario:
         return self.load.sharing
 
 
-def architecture_of(model: ModelSpec) -> str:
-    """`moe` where any layer routes, else `dense`: a scope of judgements."""
-    return "moe" if any(isinstance(group.ffn, MoeFfn) for group in model.groups) else "dense"
-
-
 def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     """Decide all that a request leaves open and that does not need the engine.
 
@@ -77,33 +92,21 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     ContextTooLong, InvalidRequest, UnsupportedLayout
         What was asked contradicts the model's or the card's facts.
     """
-    model, gpu = catalog.model(request.model), catalog.gpu(request.gpu)
-    stack = catalog.stack(request.stack or DEFAULT_STACK)
-    weights = catalog.weight_plan_spec(request.weights or model.released_weights)
-    kv = catalog.dtype(request.kv or _sixteen_bit(gpu.spec)).spec
-    refuse_without_kernel(gpu, stack, weights)
-    refuse_without_judgement(catalog, weights, kv)
+    case = case_of(catalog, request.model, request.gpu, request.stack, request.weights, request.kv)
     assumed = _Assumed(catalog)
     load = load_of(catalog, request, assumed.value)
-    _refuse_long_context(model, load.traffic)
+    _refuse_long_context(case.model, load.traffic)
 
     def calibrated(spec: ModelSpec, plan: WeightPlan) -> Calibration:
         """The judgements for another network on the same cards."""
-        refuse_without_kernel(gpu, stack, plan)
-        refuse_without_judgement(catalog, plan, kv)
-        return catalog.judgements.calibration(gpu.spec, stack, architecture_of(spec), plan, kv).calibration
+        return judged(catalog, spec, case.gpu, case.stack, plan, case.kv).calibration
 
     objectives, asked = _objectives(request, assumed)
     utilization = request.utilization or assumed.value("utilization_share")
     return Scenario(
         request=request,
         as_of=request.as_of or today,
-        model=model,
-        gpu=gpu,
-        stack=stack,
-        weights=weights,
-        kv=kv,
-        resolved=catalog.judgements.calibration(gpu.spec, stack, architecture_of(model.spec), weights, kv),
+        case=case,
         load=load,
         objectives=objectives,
         objectives_were_asked=asked,
@@ -113,18 +116,18 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
             pp=1,
             ep=1,
             dp=1,
-            weights=weights,
-            kv=kv,
+            weights=case.weights,
+            kv=case.kv,
             mode=request.mode,
             allocation=request.allocation,
             kv_cache=request.kv_cache,
             speculation=speculation_of(
-                catalog, request, model, weights, load.traffic, assumed.value, calibrated
+                catalog, request, case.model, case.weights, load.traffic, assumed.value, calibrated
             ),
         ),
         wanted=Wanted(gpus=request.gpus, tp=request.tp, pp=request.pp, ep=request.ep, dp=request.dp),
         assumptions=tuple(assumed.used.values()),
-        warnings=(*_warnings(model, gpu, weights), *acceptance_warnings(request)),
+        warnings=(*case.warnings, *acceptance_warnings(request)),
     )
 
 
@@ -139,55 +142,6 @@ class _Assumed:
         judgement = self._catalog.judgements.find(name, {})
         self.used[name] = judgement
         return judgement.value
-
-
-def _sixteen_bit(gpu: GpuSpec) -> str:
-    return next((rate for rate in SIXTEEN_BIT if rate in gpu.dense_flops_per_s), SIXTEEN_BIT[0])
-
-
-def refuse_without_kernel(gpu: GpuEntry, stack: StackEntry, weights: WeightPlan) -> None:
-    """Raise UnsupportedLayout where the card or the stack cannot compute with a dtype of the plan."""
-    for dtype in {weights.attention, weights.ffn, weights.experts, weights.embedding, weights.other}:
-        missing = gpu.spec.arithmetic_of(dtype) is None
-        if missing or (dtype.id, gpu.spec.generation) in stack.without_kernel:
-            rates = ", ".join(sorted(gpu.spec.dense_flops_per_s))
-            raise UnsupportedLayout(
-                f"{stack.name} has no kernel for {dtype.id} weights on {gpu.name} ({gpu.spec.generation}), whose "
-                f"matrix units compute {rates}. Choose another weights dtype or another GPU.",
-                field="weights",
-            )
-
-
-def refuse_without_judgement(catalog: Catalog, weights: WeightPlan, kv: DtypeSpec) -> None:
-    """Raise UnsupportedLayout where nobody has said how fast a dtype is."""
-    stored = {weights.attention, weights.ffn, weights.experts, weights.embedding, weights.other}
-    wanted = (("weights", "gemm_mfu_share", stored), ("kv", "attention_decode_mbu_share", {kv}))
-    for parameter, judgement, dtypes in wanted:
-        known = catalog.judgements.dtypes_of(judgement)
-        unknown = sorted(dtype.id for dtype in dtypes if dtype.id not in known)
-        if unknown:
-            raise UnsupportedLayout(
-                f"{parameter} is stored as {', '.join(unknown)}, but the calibration has no {judgement} for it. "
-                f"Choose one of {', '.join(known)}, or add the judgement.",
-                field=parameter,
-            )
-
-
-def _warnings(model: ModelEntry, gpu: GpuEntry, weights: WeightPlan) -> list[str]:
-    stored = {weights.attention, weights.ffn, weights.experts}
-    widened = sorted(dtype.id for dtype in stored if is_weight_only(gpu.spec, dtype))
-    found = []
-    if widened:
-        found.append(
-            f"{gpu.name} computes {', '.join(widened)} weights in 16 bit: they save memory and bandwidth, not "
-            f"arithmetic."
-        )
-    if gpu.spec_check != "verified":
-        fields = f" ({', '.join(gpu.fields_not_confirmed)})" if gpu.fields_not_confirmed else ""
-        found.append(f"The facts of {gpu.name} are {gpu.spec_check}{fields}; check them before a decision.")
-    if model.parameter_difference_reason:
-        found.append(f"Parameter count of {model.name}: {model.parameter_difference_reason}")
-    return found
 
 
 def _refuse_long_context(model: ModelEntry, traffic: Traffic) -> None:

@@ -28,7 +28,7 @@ from costsvc.engine.specs import (
     WeightPlan,
 )
 from costsvc.ingest.files import catalog_root, read_catalog
-from costsvc.quoting.scenario import architecture_of
+from costsvc.quoting.case import architecture_of
 
 TODAY = date(2026, 11, 29)
 BF16 = DtypeSpec(id="bf16", value_bytes=2.0, arithmetic=("bf16", "fp16"))

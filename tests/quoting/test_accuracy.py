@@ -8,8 +8,8 @@ from costsvc.engine.uncertainty import ErrorBand
 from costsvc.ingest.files import catalog_root
 from costsvc.quoting.accuracy import band_figure, by_configuration, by_regime, concurrency_stated, figure
 from costsvc.quoting.calibrate import Errors, predicted_errors
+from costsvc.quoting.case import architecture_of
 from costsvc.quoting.measured import read_measurements
-from costsvc.quoting.scenario import architecture_of
 from costsvc.quoting.validation import read_held_out
 from costsvc.quoting.validation_file import HELD_OUT
 

@@ -1,68 +1,110 @@
 """What a quote rests on: published prices beside it, the band, assumptions and sources."""
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
+from math import inf
 from statistics import median
 
 from costsvc.db.entries import ApiPrice, GpuEntry, Judgement, ModelEntry
 from costsvc.db.prices import of_one_tier
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand, MeasuredRegion, extrapolations
-from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
+from costsvc.quoting.answer.plain import (
+    LastingList,
+    LastingSection,
+    Plain,
+    Section,
+    number,
+    number_exact,
+)
+from costsvc.quoting.case import Case, architecture_of
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.gpu_price import GpuPrice
+from costsvc.quoting.kept import once_per_catalog
 from costsvc.quoting.money import money
-from costsvc.quoting.scenario import Scenario, architecture_of
+from costsvc.quoting.scenario import Scenario
 
 LISTED_OFFERS = 20
 
 
 def market_section(catalog: Catalog, scenario: Scenario) -> Section:
     """Published token prices of the same model that were observed up to the day."""
-    published = catalog.api_prices(scenario.model.id, scenario.as_of)
+    model, day = scenario.model.id, scenario.as_of
+    limits = _tier_limits(catalog, model, day)
+    reached = bisect_left(limits, scenario.traffic.context_limit_tokens)
+    return _market_within(catalog, model, day, limits[reached] if reached < len(limits) else inf)
+
+
+@once_per_catalog
+def _tier_limits(catalog: Catalog, model_id: str, day: date) -> tuple[int, ...]:
+    """Contexts at which sellers' tiers end, rising: between two of them every price is the same. [token]"""
+    prices = catalog.api_prices(model_id, day)
+    return tuple(sorted({price.context_limit_tokens for price in prices if price.context_limit_tokens}))
+
+
+@once_per_catalog
+def _market_within(catalog: Catalog, model_id: str, day: date, context_tokens: float) -> Section:
     offers = [
         price
-        for price in of_one_tier(published, scenario.traffic.context_limit_tokens)
+        for price in of_one_tier(catalog.api_prices(model_id, day), context_tokens)
         if price.input_usd_per_mtok is not None and price.output_usd_per_mtok is not None
     ]
     offers.sort(key=lambda price: (price.output_usd_per_mtok or Decimal(0), price.provider))
     listed: list[Plain] = [_api_price(price) for price in offers[:LISTED_OFFERS]]
-    return {
-        "published_prices": len(offers),
-        "median_input_usd_per_mtok": _median(price.input_usd_per_mtok for price in offers),
-        "median_cached_input_usd_per_mtok": _median(price.cached_input_usd_per_mtok for price in offers),
-        "median_output_usd_per_mtok": _median(price.output_usd_per_mtok for price in offers),
-        "cheapest": listed,
-    }
+    return LastingSection(
+        published_prices=len(offers),
+        median_input_usd_per_mtok=_median(price.input_usd_per_mtok for price in offers),
+        median_cached_input_usd_per_mtok=_median(price.cached_input_usd_per_mtok for price in offers),
+        median_output_usd_per_mtok=_median(price.output_usd_per_mtok for price in offers),
+        cheapest=listed,
+    )
 
 
-def error_band(catalog: Catalog, scenario: Scenario) -> tuple[ErrorBand, Judgement]:
-    """The band of the accelerator's generation, the stack and the architecture, and its judgement."""
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was measured of cases like one: its error, the judgement that says so, and where the points lie."""
+
+    band: ErrorBand
+    judgement: Judgement
+    region: MeasuredRegion
+
+
+@once_per_catalog
+def _measured(catalog: Catalog, case: Case) -> _Measured:
+    find, generation = catalog.judgements.find, case.gpu.spec.generation
     scope = {
-        "gpu": scenario.gpu.id,
-        "generation": scenario.gpu.spec.generation,
-        "stack": scenario.stack.id,
-        "architecture": architecture_of(scenario.model.spec),
+        "gpu": case.gpu.id,
+        "generation": generation,
+        "stack": case.stack.id,
+        "architecture": architecture_of(case.model.spec),
     }
-    low = catalog.judgements.find("band_low_ratio", scope)
-    high = catalog.judgements.find("band_high_ratio", scope)
-    return ErrorBand(low.value, high.value, low.points or 0), low
+    low, of_generation = find("band_low_ratio", scope), {"generation": generation}
+    return _Measured(
+        band=ErrorBand(low.value, find("band_high_ratio", scope).value, low.points or 0),
+        judgement=low,
+        region=MeasuredRegion(
+            points=int(find("measured_points", of_generation).value),
+            longest_context_tokens=find("measured_context_tokens", of_generation).value,
+            most_gpus=find("measured_gpus", of_generation).value,
+        ),
+    )
+
+
+def error_band(catalog: Catalog, scenario: Scenario) -> ErrorBand:
+    """The band of the accelerator's generation, the stack and the architecture."""
+    return _measured(catalog, scenario.case).band
 
 
 def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) -> Section:
     """The band's ratios, the points behind it, and where the quote leaves the measured region."""
-    band, judgement = error_band(catalog, scenario)
-    generation = scenario.gpu.spec.generation
-    scope = {"generation": generation}
-    points = catalog.judgements.find("measured_points", scope)
-    region = MeasuredRegion(
-        points=int(points.value),
-        longest_context_tokens=catalog.judgements.find("measured_context_tokens", scope).value,
-        most_gpus=catalog.judgements.find("measured_gpus", scope).value,
-    )
+    measured = _measured(catalog, scenario.case)
+    band, judgement = measured.band, measured.judgement
     reasons = extrapolations(
-        region,
-        generation=generation,
+        measured.region,
+        generation=scenario.gpu.spec.generation,
         context_tokens=scenario.traffic.context_limit_tokens,
         gpus=choice.deployment.gpus,
         cached_tokens=number_exact(choice.lengths.cached),
@@ -80,27 +122,61 @@ def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) ->
     }
 
 
-def assumptions_section(scenario: Scenario) -> list[Plain]:
+def assumptions_section(catalog: Catalog, scenario: Scenario) -> list[Plain]:
     """Every judgement that the numbers rest on."""
-    return [assumption_section(judgement) for judgement in (*scenario.assumptions, *scenario.resolved.used)]
+    return _assumptions(catalog, scenario.case, _assumed(scenario))
+
+
+@once_per_catalog
+def _assumptions(catalog: Catalog, case: Case, assumed: tuple[str, ...]) -> list[Plain]:
+    return LastingList(map(assumption_section, _judgements(catalog, case, assumed)))
+
+
+def _assumed(scenario: Scenario) -> tuple[str, ...]:
+    """Names of the assumptions, which hold everywhere: quicker to compare than all that is said of them."""
+    return tuple([judgement.name for judgement in scenario.assumptions])
+
+
+def _judgements(catalog: Catalog, case: Case, assumed: Iterable[str]) -> Iterator[Judgement]:
+    yield from (catalog.judgements.find(name, {}) for name in assumed)
+    yield from case.resolved.used
 
 
 def sources_section(catalog: Catalog, scenario: Scenario, price: GpuPrice) -> list[Plain]:
     """Where the facts were read: each source once, with what it covers here."""
+    return _sources(
+        catalog,
+        scenario.case,
+        scenario.request.draft_model,
+        _assumed(scenario),
+        price.reference.source_ids if price.reference else (),
+        price.exchange.source_id if price.exchange else None,
+    )
+
+
+@once_per_catalog
+def _sources(
+    catalog: Catalog,
+    case: Case,
+    draft_model: str | None,
+    assumed: tuple[str, ...],
+    of_gpu_price: tuple[str, ...],
+    of_fx_rate: str | None,
+) -> list[Plain]:
     covers: dict[str, list[str]] = {}
-    entries: list[tuple[str, ModelEntry | GpuEntry]] = [("model", scenario.model), ("gpu", scenario.gpu)]
-    if scenario.request.draft_model is not None:
-        entries.append(("draft_model", catalog.model(scenario.request.draft_model)))
+    entries: list[tuple[str, ModelEntry | GpuEntry]] = [("model", case.model), ("gpu", case.gpu)]
+    if draft_model is not None:
+        entries.append(("draft_model", catalog.model(draft_model)))
     for prefix, entry in entries:
         for fact in entry.fact_sources:
             covers.setdefault(fact.source_id, []).append(f"{prefix}.{fact.field}")
-    for judgement in (*scenario.assumptions, *scenario.resolved.used):
+    for judgement in _judgements(catalog, case, assumed):
         covers.setdefault(judgement.source_id, []).append(f"assumption.{judgement.name}")
-    for source_id in price.reference.source_ids if price.reference else ():
+    for source_id in of_gpu_price:
         covers.setdefault(source_id, []).append("gpu_price")
-    if price.exchange is not None and price.exchange.source_id is not None:
-        covers.setdefault(price.exchange.source_id, []).append("fx_rate")
-    return [_source(catalog, source_id, fields) for source_id, fields in covers.items()]
+    if of_fx_rate is not None:
+        covers.setdefault(of_fx_rate, []).append("fx_rate")
+    return LastingList(_source(catalog, source_id, fields) for source_id, fields in covers.items())
 
 
 def _source(catalog: Catalog, source_id: str, fields: list[str]) -> Section:

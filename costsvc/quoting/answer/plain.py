@@ -1,16 +1,34 @@
 """Plain values: what every section writes its numbers with."""
 
-from typing import TypeAlias
+import math
+from typing import Final, SupportsFloat, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | float | bool | None"
 Section: TypeAlias = dict[str, Plain]
+Number: TypeAlias = SupportsFloat | NDArray[np.generic]
 
 DIGITS = 9
+_NINE_DIGITS: Final = f"%.{DIGITS}g"
 
 
-def number(value: object) -> float:
+class Lasting:
+    """What many answers share and nobody changes. `json` is its text once somebody has written it."""
+
+    json: str | None = None
+
+
+class LastingSection(dict[str, Plain], Lasting):
+    """A section of that kind."""
+
+
+class LastingList(list[Plain], Lasting):
+    """A list of that kind."""
+
+
+def number(value: Number) -> float:
     """A finite number to nine significant digits, the first of an array.
 
     Raises
@@ -18,17 +36,17 @@ def number(value: object) -> float:
     ValueError
         It is not finite: nothing that is not a number may leave in an answer.
     """
-    first = float(np.ravel(np.asarray(value, dtype=np.float64))[0])
-    if not np.isfinite(first):
+    first = number_exact(value)
+    if not math.isfinite(first):
         raise ValueError(f"{first} is not a number to answer with")
-    return float(f"{first:.{DIGITS}g}")
+    return float(_NINE_DIGITS % first)
 
 
-def whole(value: object) -> int:
+def whole(value: Number) -> int:
     """A number rounded to an integer, such as bytes."""
     return round(number_exact(value))
 
 
-def number_exact(value: object) -> float:
+def number_exact(value: Number) -> float:
     """The first of an array, unrounded."""
-    return float(np.ravel(np.asarray(value, dtype=np.float64))[0])
+    return float(value.item(0) if isinstance(value, np.ndarray) else value)

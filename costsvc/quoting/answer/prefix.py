@@ -9,7 +9,7 @@ from costsvc.engine.memory import Lengths
 from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_gpu_s
 from costsvc.engine.serving import SteadyState
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
-from costsvc.quoting.answer.plain import DIGITS, Section, number, number_exact
+from costsvc.quoting.answer.plain import DIGITS, Number, Section, number, number_exact
 from costsvc.quoting.answer.tiers import tier_sections
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
@@ -117,7 +117,7 @@ def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> S
     }
 
 
-def _change(after: object, before: object) -> float:
+def _change(after: Number, before: Number) -> float:
     """What was gained; nothing where the two agree to more digits than an answer has."""
     new, old = number_exact(after), number_exact(before)
     return 0.0 if abs(new - old) <= abs(old) * 10.0**-DIGITS else number(new - old)

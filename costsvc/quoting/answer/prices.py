@@ -1,5 +1,9 @@
 """Cost and prices, with their bands."""
 
+from functools import lru_cache
+from typing import Final
+
+from costsvc.db.prices import ReferencePrice
 from costsvc.engine.uncertainty import ErrorBand
 from costsvc.engine.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
 from costsvc.quoting.answer.plain import Section, number, number_exact
@@ -7,8 +11,12 @@ from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import USD, Exchange, exchange_section
 from costsvc.quoting.gpu_price import GpuPrice
+from costsvc.quoting.kept import Itself
 from costsvc.quoting.money import money
 from costsvc.quoting.scenario import Scenario
+
+# Catalogs keep the prices that are asked for again and again, so each is written once.
+_KEPT_REFERENCES: Final = 1024
 
 
 def cost_section(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill) -> Section:
@@ -40,28 +48,30 @@ def cost_section(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill
 def gpu_price_section(price: GpuPrice) -> Section:
     """The price of one GPU-hour and what it rests on."""
     section: Section = {"usd_per_gpu_hour": money(price.usd_per_gpu_hour), "basis": price.basis}
-    reference = price.reference
-    if reference is not None:
-        if reference.negotiated:
-            section["negotiated"] = True
-        section |= {
-            "market": reference.market,
-            "offers": reference.offers,
-            "providers": reference.providers,
-            "lowest_usd_per_gpu_hour": money(reference.lowest_usd_per_gpu_hour),
-            "highest_usd_per_gpu_hour": money(reference.highest_usd_per_gpu_hour),
-            "first_observed": reference.first_observed.isoformat(),
-            "last_observed": reference.last_observed.isoformat(),
-            "votes": [
-                {
-                    "provider": vote.provider,
-                    "usd_per_gpu_hour": money(vote.usd_per_gpu_hour),
-                    "offers": vote.offers,
-                }
-                for vote in reference.votes
-            ],
-        }
-    return section
+    return section if price.reference is None else section | _reference_section(Itself(price.reference))
+
+
+@lru_cache(maxsize=_KEPT_REFERENCES)
+def _reference_section(price: Itself[ReferencePrice]) -> Section:
+    reference = price.fact
+    negotiated: Section = {"negotiated": True} if reference.negotiated else {}
+    return negotiated | {
+        "market": reference.market,
+        "offers": reference.offers,
+        "providers": reference.providers,
+        "lowest_usd_per_gpu_hour": money(reference.lowest_usd_per_gpu_hour),
+        "highest_usd_per_gpu_hour": money(reference.highest_usd_per_gpu_hour),
+        "first_observed": reference.first_observed.isoformat(),
+        "last_observed": reference.last_observed.isoformat(),
+        "votes": [
+            {
+                "provider": vote.provider,
+                "usd_per_gpu_hour": money(vote.usd_per_gpu_hour),
+                "offers": vote.offers,
+            }
+            for vote in reference.votes
+        ],
+    }
 
 
 def prices_section(scenario: Scenario, choice: Choice, bill: Bill, band: ErrorBand) -> Section:

@@ -1,11 +1,16 @@
 """What runs: request as understood, deployment, concurrency, memory, latency, throughput."""
 
+from typing import Final
+
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
 from costsvc.engine.serving import BOUNDS, breakdown
 from costsvc.engine.units import MS_PER_S
 from costsvc.quoting.answer.plain import Section, number, number_exact, whole
 from costsvc.quoting.choice import Choice
+from costsvc.quoting.request import PARAMETERS
 from costsvc.quoting.scenario import Scenario
+
+_PARAMETERS: Final = frozenset(PARAMETERS)
 
 
 def request_section(scenario: Scenario, choice: Choice) -> Section:
@@ -52,9 +57,7 @@ def request_section(scenario: Scenario, choice: Choice) -> Section:
         understood["think_s"] = number(scenario.sharing.think_s)
         understood["retention_s"] = request.retention_s
     given = request.model_fields_set
-    understood["defaults"] = [
-        name for name in understood if name in type(request).model_fields and name not in given
-    ]
+    understood["defaults"] = [name for name in understood if name in _PARAMETERS and name not in given]
     return understood
 
 

@@ -62,7 +62,7 @@ def audit_workbook(catalog: Catalog, request: QuoteRequest, today: date) -> byte
     if example is not None:
         live.inputs.add("example_hit_rate", example, "1", "live", "assumption: example_hit_share")
     plan = plan_of(scenario, choice, live, example)
-    band, _ = grounds.error_band(catalog, scenario)
+    band = grounds.error_band(catalog, scenario)
     buffer = io.BytesIO()
     book = new_workbook(buffer)
     frame = Frame(book, answer, live, plan, band)
