@@ -47,6 +47,7 @@ from costsvc.api.door.door import Door, House
 from costsvc.api.door.heavy_work import HeavyWork
 from costsvc.api.headers import completed
 from costsvc.api.problems import HANDLERS, KINDS
+from costsvc.api.recall import Recall
 from costsvc.api.service import Service
 from costsvc.api.watch.metrics import Metrics
 from costsvc.api.watch.tracing import Tracing, to_collector
@@ -171,11 +172,15 @@ def create_app(
         body_grace_s=settings.client_timeout_s,
     )
     tracing = to_collector() if settings.tracing else None
+    answers = Answers(service.metrics.looked_up, settings.answers_mib * MIB)
     app = Litestar(
         route_handlers=(*ROUTES, PAGES, *more),
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
-        state=State({"answers": Answers(service.metrics.looked_up, settings.answers_mib * MIB)}),
-        middleware=[DefineMiddleware(Door, house=house)],
+        state=State({"answers": answers}),
+        middleware=[
+            DefineMiddleware(Door, house=house),
+            DefineMiddleware(Recall, service=service, answers=answers),
+        ],
         exception_handlers=HANDLERS,
         before_send=[completed(_writes())],
         request_max_body_size=MAX_BODY_BYTES,

@@ -2,13 +2,31 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
+Header: TypeAlias = tuple[bytes, bytes]
 # What an entry takes beside its body.
 _ENTRY_BYTES: Final = 400
 # Words take less than this; they may be many more than the bodies, which are dropped first.
 _BYTES_PER_WORDS: Final = 3200
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What words ask for: the tag of its body, the headers of an answer with or without it, and what a body is."""
+
+    tag: str
+    headers: tuple[Header, ...]
+    content_type: bytes
+
+
+def is_named(tag: str, if_none_match: str) -> bool:
+    """Whether a caller says that it has what a tag names."""
+    return tag in if_none_match and tag in {
+        one.strip().removeprefix("W/") for one in if_none_match.split(",")
+    }
 
 
 class Answers:
@@ -20,7 +38,7 @@ class Answers:
     Parameters
     ----------
     looked_up : callable
-        Told at each look-up of a body whether it is held.
+        Told of each body that is asked for whether it was held.
     most_bytes : int
         What all bodies together may take, and at most as much words and tags beside them; a body of more than a
         tenth of it is not kept. [B]
@@ -32,37 +50,39 @@ class Answers:
         self._most_words = most_bytes // _BYTES_PER_WORDS
         self._held_bytes = 0
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
-        self._tags: OrderedDict[Hashable, tuple[str, str]] = OrderedDict()
+        self._known: OrderedDict[Hashable, Known] = OrderedDict()
         self._lock = Lock()
 
     def held(self, tag: str) -> bytes | None:
         """The body of a tag, None where it is not held."""
         with self._lock:
             body = self._bodies.get(tag)
-            if body is not None:
-                self._bodies.move_to_end(tag)
-            return body
+            if body is None:
+                return None
+            self._bodies.move_to_end(tag)
+        self._looked_up(True)
+        return body
 
     def body(self, tag: str, make: Callable[[], bytes]) -> bytes:
         """The body of a tag, made where it is not held."""
         held = self.held(tag)
-        self._looked_up(held is not None)
         if held is not None:
             return held
+        self._looked_up(False)
         made = make()
         self._keep(tag, made)
         return made
 
-    def asked(self, words: Hashable) -> tuple[str, str] | None:
-        """Tag and content type of what was asked for in these words, None where nothing was."""
-        return self._tags.get(words)
+    def asked(self, words: Hashable) -> Known | None:
+        """What was asked for in these words before, None where nothing was."""
+        return self._known.get(words)
 
-    def remember(self, words: Hashable, tag: str, content_type: str) -> None:
+    def remember(self, words: Hashable, known: Known) -> None:
         """Hold what words ask for."""
         with self._lock:
-            self._tags[words] = tag, content_type
-            if len(self._tags) > self._most_words:
-                self._tags.popitem(last=False)
+            self._known[words] = known
+            if len(self._known) > self._most_words:
+                self._known.popitem(last=False)
 
     def _keep(self, tag: str, body: bytes) -> None:
         if len(body) > self._most_bytes // 10:

@@ -1,6 +1,5 @@
 """One quote: nothing is stored, and nothing is read but the catalog in memory."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
@@ -19,7 +18,8 @@ from costsvc.api.openapi import (
     documented,
     query_parameters,
 )
-from costsvc.api.rendering import answer, given_in_query, recalled, uncached
+from costsvc.api.recall import RECALLED
+from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
@@ -39,11 +39,6 @@ _BY_PROFILE: Final = (
     (_PROFILE, "A traffic profile of /profiles, by id or alias, in place of ctx and output."),
 )
 _KEPT_WORKBOOKS: Final = 8
-# A query that names a revision is not of the newest catalog, and one that shows a key must not stay in memory;
-# either may be spelled with escapes.
-_NEVER_KEPT: Final = (b"revision=", b"api_key=", b"%")
-# Shorter silences of the database change nothing that a reader should know.
-_STALE_AFTER_S = 60.0
 
 
 def _one_row(made: Any) -> Table:
@@ -61,6 +56,7 @@ _SEVERAL: Final = View(table=quote_table)
 @route(
     with_suffixes("/quote", _ONE),
     http_method=READ,
+    opt=RECALLED,
     summary="Prices of input, cached input and output tokens",
     operation_class=documented(
         "Quote",
@@ -72,13 +68,7 @@ _SEVERAL: Final = View(table=quote_table)
 )
 async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Service]) -> Response[bytes]:
     """Quote one model on one accelerator; as a table also several of each."""
-    today, words = service.today(), None
-    if not any(part in request.scope["query_string"] for part in _NEVER_KEPT):
-        newest = await _ground(request, service)
-        words = _words(request, newest, today)
-        kept = recalled(request, newest.catalog, words)
-        if kept is not None:
-            return kept
+    today = service.today()
     shown = presented(request, _ONE)
     given = shown.given
     if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
@@ -95,16 +85,9 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         day=wanted.as_of or today,
         given=given,
         shown=shown,
-        variant="stale" if ground.is_stale else "",
+        is_stale=ground.is_stale,
         compute=lambda: _counted(service, ground.quote(wanted, today)),
-        words=words,
     )
-
-
-def _words(request: Request[Any, Any, Any], ground: "_Ground", today: date) -> Hashable:
-    """All that the answer to a query of the newest catalog depends on, as it was asked."""
-    scope, accept = request.scope, request.headers.get("accept")
-    return scope["path"], scope["query_string"], accept, ground.catalog.fingerprint, ground.is_stale, today
 
 
 def _counted(service: Service, made: Any) -> Any:
@@ -191,5 +174,4 @@ async def _ground(
     request: Request[Any, Any, Any], service: Service, wanted: QuoteRequest | None = None
 ) -> _Ground:
     catalog = await catalog_for(request, service, wanted)
-    is_newest = catalog.revision == service.catalog.revision
-    return _Ground(catalog, is_newest and service.snapshots.stale_seconds > _STALE_AFTER_S)
+    return _Ground(catalog, catalog.revision == service.catalog.revision and service.is_stale)

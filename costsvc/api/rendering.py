@@ -1,6 +1,6 @@
 """From an answer to a response: its format, its validators, and 304 where the caller already has it."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
@@ -8,13 +8,14 @@ from typing import Any, Final
 from litestar import Request, Response
 
 from costsvc import __version__
-from costsvc.api.answers import Answers
+from costsvc.api.answers import Answers, Known, is_named
 from costsvc.api.auth import key_of
 from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of, to_json
+from costsvc.api.recall import words_of
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
 
-__all__ = ["answer", "given_in_query", "listed", "recalled", "to_json", "uncached"]
+__all__ = ["answer", "given_in_query", "listed", "to_json", "uncached"]
 
 MAX_AGE_S: Final = 300
 # A cache between must not hand the public answer to who shows a key: that one may see other prices.
@@ -39,8 +40,7 @@ def answer(
     given: Mapping[str, str],
     compute: Callable[[], object],
     shown: Presentation | None = None,
-    variant: str = "",
-    words: Hashable = None,
+    is_stale: bool = False,
 ) -> Response[bytes]:
     """The response to a read: `compute` is called only where neither the caller nor the service has the answer yet.
 
@@ -48,54 +48,34 @@ def answer(
     ----------
     shown : Presentation or None
         How the answer is shown; None for what is JSON alone.
-    variant : str
-        What else the answer depends on, beside the catalog, the day and the query.
-    words : hashable, optional
-        What `recalled` will know the answer by.
+    is_stale : bool
+        Whether the answer says that the catalog may be behind.
     """
     shown = shown or Presentation(
         format=negotiate(request.headers.get("accept")), view=JSON_ALONE, field=None, given=given
     )
     path, content_type = request.scope["path"], shown.format.content_type
     asked = (path, sorted(given.items()), content_type, shown.field)
-    tag = _entity_tag(catalog.fingerprint, day.isoformat(), asked, variant)
-    if words is not None:
-        _answers(request).remember(words, tag, content_type)
-    return _response(request, catalog, tag, content_type, lambda: shown.rendered(compute()))
-
-
-def recalled(request: Request[Any, Any, Any], catalog: Catalog, words: Hashable) -> Response[bytes] | None:
-    """The response to a read that was answered before in the very same words; None where it was not.
-
-    Parameters
-    ----------
-    words : hashable
-        All that the answer depends on, the catalog's fingerprint among it.
-    """
-    asked = _answers(request).asked(words)
-    if asked is None:
-        return None
-    tag, content_type = asked
-    body = _answers(request).held(tag)
-    return None if body is None else _response(request, catalog, tag, content_type, lambda: body)
-
-
-def _response(
-    request: Request[Any, Any, Any],
-    catalog: Catalog,
-    tag: str,
-    content_type: str,
-    make: Callable[[], bytes],
-) -> Response[bytes]:
+    tag = _entity_tag(catalog.fingerprint, day.isoformat(), asked, is_stale)
     headers = {
         "ETag": f"W/{tag}",
         "Cache-Control": f"{'private' if _is_keyed(request) else 'public'}, max-age={MAX_AGE_S}",
         **revision_headers(catalog),
     }
-    named = request.headers.get("if-none-match")
-    if named and tag in {one.strip().removeprefix("W/") for one in named.split(",")}:
+    words = words_of(request.scope)
+    if words is not None and (words.catalog, words.is_stale) == (catalog.fingerprint, is_stale):
+        _answers(request).remember(words, _known(tag, headers, content_type))
+    if is_named(tag, request.headers.get("if-none-match", "")):
         return Response(b"", status_code=304, media_type=content_type, headers=headers)
-    return Response(_answers(request).body(tag, make), media_type=content_type, headers=headers)
+    body = _answers(request).body(tag, lambda: shown.rendered(compute()))
+    return Response(body, media_type=content_type, headers=headers)
+
+
+def _known(tag: str, headers: Mapping[str, str], content_type: str) -> Known:
+    """Headers as they leave, which the framework would else write."""
+    encoded = tuple((name.lower().encode(), value.encode()) for name, value in headers.items())
+    charset = "; charset=utf-8" if content_type.startswith("text/") else ""
+    return Known(tag, encoded, f"{content_type}{charset}".encode())
 
 
 def _answers(request: Request[Any, Any, Any]) -> Answers:

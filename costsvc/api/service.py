@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from costsvc.api.door.buckets import SharedBuckets
 from costsvc.api.door.heavy_work import HeavyWork
@@ -13,6 +13,9 @@ from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot import Catalog
 from costsvc.db.snapshot_store import SnapshotStore
+
+# Shorter silences of the database change nothing that a reader should know.
+_STALE_AFTER_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Service:
     def catalog(self) -> Catalog:
         """The newest catalog in memory."""
         return self.snapshots.current
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the database has been silent for so long that quotes say so."""
+        return self.snapshots.stale_seconds > _STALE_AFTER_S
 
     def show_state(self) -> None:
         """Bring the metrics of what holds now up to date."""

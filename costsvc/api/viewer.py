@@ -4,12 +4,19 @@ from typing import Any
 
 from litestar import Request
 from litestar.concurrency import sync_to_thread
+from litestar.types import Scope
 
 from costsvc.api.auth import key_of, owner_of
 from costsvc.api.service import Service
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.request import QuoteRequest
+
+
+def newest_for(scope: Scope, service: Service) -> Catalog:
+    """The newest catalog as who asks sees it."""
+    key = key_of(scope)
+    return service.catalog if key is None else service.snapshots.seen_by(owner_of(key))
 
 
 async def catalog_for(
@@ -33,14 +40,13 @@ async def catalog_for(
     """
     revision = None if wanted is None else wanted.revision
     private_revision = None if wanted is None else wanted.private_revision
+    if private_revision is None and revision in (None, service.catalog.revision):
+        return newest_for(request.scope, service)
+    # What is older may have to be read from the database, which must not keep other requests waiting.
     key = key_of(request.scope)
     if key is None:
         return await _of_everybody(service, revision, private_revision)
-    owner = owner_of(key)
-    if private_revision is None and revision in (None, service.catalog.revision):
-        return service.snapshots.seen_by(owner)
-    # What is older may have to be read from the database, which must not keep other requests waiting.
-    return await sync_to_thread(service.snapshots.seen_by, owner, revision, private_revision)
+    return await sync_to_thread(service.snapshots.seen_by, owner_of(key), revision, private_revision)
 
 
 async def _of_everybody(service: Service, revision: int | None, private_revision: int | None) -> Catalog:
@@ -50,7 +56,4 @@ async def _of_everybody(service: Service, revision: int | None, private_revision
             "negotiated. Show the owner's key, or leave private_revision away.",
             field="private_revision",
         )
-    current = service.catalog
-    if revision in (None, current.revision):
-        return current
     return await sync_to_thread(service.snapshots.at, revision)

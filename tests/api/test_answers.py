@@ -1,6 +1,8 @@
 """The answers kept in memory: bounded, the one not asked for the longest dropped first, never another's."""
 
-from costsvc.api.answers import Answers
+from costsvc.api.answers import Answers, Known
+
+KNOWN = Known("tag", ((b"etag", b"W/tag"),), b"application/json")
 
 
 def test_a_body_is_made_once_and_told_of_each_time() -> None:
@@ -36,13 +38,13 @@ def test_a_body_that_would_fill_the_room_is_not_kept() -> None:
 def test_words_are_known_by_the_tag_they_asked_for() -> None:
     answers = Answers(lambda _: None, most_bytes=10_000)
     assert answers.asked(("/quote", b"model=x")) is None
-    answers.remember(("/quote", b"model=x"), "tag", "application/json")
-    assert answers.asked(("/quote", b"model=x")) == ("tag", "application/json")
+    answers.remember(("/quote", b"model=x"), KNOWN)
+    assert answers.asked(("/quote", b"model=x")) == KNOWN
 
 
 def test_words_are_bounded_too() -> None:
     answers = Answers(lambda _: None, most_bytes=10_000)
     for number in range(100):
-        answers.remember(number, "tag", "application/json")
+        answers.remember(number, KNOWN)
     assert answers.asked(99) is not None
     assert sum(answers.asked(number) is not None for number in range(100)) == 3

@@ -82,6 +82,38 @@ def test_head_answers_like_get_without_the_body(client: Client, url: str) -> Non
     assert (head.status_code, head.content) == (200, b"")
 
 
+@pytest.mark.parametrize("way", ["", "&format=csv", "&format=txt&field=output", "&format=xml"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_answer_from_memory_is_the_one_that_was_made(client: Client, way: str, method: str) -> None:
+    def asked(words: str, headers: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
+        response = client.request(method, f"{QUOTE}&output=77{way}&v={method}{words}", headers=headers)
+        each_its_own = {"x-request-id", "ratelimit"}
+        kept = {name: value for name, value in response.headers.items() if name not in each_its_own}
+        return response.status_code, response.content, kept
+
+    made = asked("first", {})
+    assert made == asked("first", {})
+    has_it = {"If-None-Match": made[2]["etag"]}
+    unchanged = asked("other", has_it)
+    assert unchanged == asked("other", has_it) == asked("first", has_it)
+    assert (made[0], unchanged[:2]) == (200, (304, b""))
+
+
+def test_an_answer_from_memory_is_in_the_format_that_is_accepted(client: Client) -> None:
+    url = f"{QUOTE}&output=78"
+    for _ in range(2):
+        for accept in ("application/json", "text/csv", "application/xml"):
+            assert client.get(url, headers={"Accept": accept}).headers["Content-Type"].startswith(accept)
+
+
+def test_an_answer_from_memory_is_private_to_who_shows_a_key(client: Client, key: str) -> None:
+    kept = [
+        client.get(f"{QUOTE}&output=79", headers=headers).headers["Cache-Control"]
+        for headers in ({}, {"X-API-Key": key}, {}, {"X-API-Key": key})
+    ]
+    assert kept == ["public, max-age=300", "private, max-age=300"] * 2
+
+
 def test_the_revision_of_the_catalog_is_in_a_header(client: Client) -> None:
     response = client.get(QUOTE)
     assert response.headers["X-Catalog-Revision"] == str(response.json()["catalog_revision"])

@@ -57,9 +57,10 @@ class Metrics:
         self._quotes = Counter(
             "costsvc_quotes", "Quotes computed, by what binds them.", ("model", "bound"), registry=registry
         )
-        self._answers = Counter(
+        answers = Counter(
             "costsvc_answer_cache", "Answers looked for in memory.", ("outcome",), registry=registry
         )
+        self._found, self._missed = answers.labels("hit"), answers.labels("miss")
         limits = Counter(
             "costsvc_rate_limit_decisions", "Requests counted at the door.", ("decision",), registry=registry
         )
@@ -114,7 +115,7 @@ class Metrics:
 
     def looked_up(self, is_held: bool) -> None:
         """Count an answer that was looked for in memory."""
-        self._answers.labels("hit" if is_held else "miss").inc()
+        (self._found if is_held else self._missed).inc()
 
     def limited(self, is_allowed: bool) -> None:
         """Count a decision at the door."""
