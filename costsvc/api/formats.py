@@ -7,6 +7,7 @@ Accept.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -72,14 +73,16 @@ def to_json(answer: object) -> bytes:
     """JSON of an answer; a number that is not finite is a fault of ours and never leaves as null."""
     if not isinstance(answer, dict):
         return _JSON.encode(answer).encode()
-    members = [f"{_JSON.encode(name)}:{_member(value)}" for name, value in answer.items()]
-    return f"{{{','.join(members)}}}".encode()
+    pieces: list[str] = []
+    for is_lasting, members in groupby(answer.items(), lambda member: isinstance(member[1], Lasting)):
+        if is_lasting:
+            pieces += [f"{_JSON.encode(name)}:{_written_once(value)}" for name, value in members]
+        else:
+            pieces.append(_JSON.encode(dict(members))[1:-1])
+    return f"{{{','.join(pieces)}}}".encode()
 
 
-def _member(value: object) -> str:
-    """What lasts is written once."""
-    if not isinstance(value, Lasting):
-        return _JSON.encode(value)
+def _written_once(value: Lasting) -> str:
     if value.json is None:
         value.json = _JSON.encode(value)
     return value.json
