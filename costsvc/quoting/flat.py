@@ -1,6 +1,8 @@
 """A quote as one row: fixed columns in a fixed order, units in their names."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache, reduce
+from operator import getitem
 from typing import Any, Final
 
 from costsvc.quoting.tables.cells import Kind, cell
@@ -70,6 +72,7 @@ _MONEY: Final = tuple(
 )
 _WORK: Final = tuple(name for name in _ALL if name not in _MONEY)
 ERROR: Final = "error"
+_KEPT_CURRENCIES: Final = 256
 QUOTE_COLUMNS: Final = (
     *(Column(name, kind) for name, (_, kind) in _COLUMNS.items()),
     Column(ERROR),
@@ -80,7 +83,7 @@ COLUMNS: Final = tuple(column.name for column in QUOTE_COLUMNS)
 
 def quote_row(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The row of an answer."""
-    return _taken(answer, _ALL) | {ERROR: ""}
+    return _taken(answer, tuple(_ALL)) | {ERROR: ""}
 
 
 def money_row(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,9 +96,15 @@ def work_row(answer: Mapping[str, Any]) -> dict[str, Any]:
     return _taken(answer, _WORK) | {ERROR: ""}
 
 
-def _taken(answer: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+def _taken(answer: Mapping[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
     currency = answer["prices"]["currency"].lower() if "prices" in answer else ""
-    return {name: value_at(answer, _ALL[name][0].format(currency=currency)) for name in columns}
+    return {name: reduce(getitem, path, answer) for name, path in _paths(columns, currency)}
+
+
+@lru_cache(maxsize=_KEPT_CURRENCIES)
+def _paths(columns: tuple[str, ...], currency: str) -> tuple[tuple[str, list[str]], ...]:
+    """Columns with the names that lead to them in an answer."""
+    return tuple((name, _ALL[name][0].format(currency=currency).split(".")) for name in columns)
 
 
 def quote_table(rows: Iterable[Row], *, before: tuple[Column, ...] = ()) -> Table:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from operator import itemgetter
 from typing import Any, Final
 
 from costsvc.db.snapshot import Catalog
@@ -38,7 +39,7 @@ _MONEY: Final = frozenset(
         "trace",
     }
 )
-_PHYSICS: Final = tuple(name for name in QuoteRequest.model_fields if name not in _MONEY)
+_physics: Final = itemgetter(*(name for name in QuoteRequest.model_fields if name not in _MONEY))
 # An objective that was asked for and one that was assumed are met differently.
 _ASKED: Final = ("slo", "tpot_ms", "ttft_ms")
 MOST_KEPT: Final = 1000
@@ -70,36 +71,30 @@ class RowMaker:
 
     def rows(self, given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The same of several, a row each: what differs in lengths alone is solved together."""
-        parsed = [_parsed(one) for one in given]
-        self._solve_alike([one for one in parsed if isinstance(one, QuoteRequest)])
-        return [self._row(one, request) for one, request in zip(given, parsed, strict=True)]
+        asked = [_parsed(one) for one in given]
+        self._solve_alike([one for one in asked if isinstance(one, _Asked)])
+        return [self._row(one, request) for one, request in zip(given, asked, strict=True)]
 
-    def _row(self, given: Mapping[str, Any], request: QuoteRequest | CostsvcError) -> dict[str, Any]:
+    def _row(self, given: Mapping[str, Any], asked: "_Asked | CostsvcError") -> dict[str, Any]:
         try:
-            if isinstance(request, CostsvcError):
-                raise request
-            return self.priced(request)
+            if isinstance(asked, CostsvcError):
+                raise asked
+            return self._priced(asked)
         except CostsvcError as error:
             return self.failed(given, error.message)
         except Exception as error:
             _LOG.exception("a row failed")
             return self.failed(given, f"Internal error: {error!r}.")
 
-    def priced(self, request: QuoteRequest) -> dict[str, Any]:
-        """The row of a request.
-
-        Raises
-        ------
-        CostsvcError
-            Why there is none.
-        """
+    def _priced(self, asked: "_Asked") -> dict[str, Any]:
+        request = asked.request
         if request.revision not in (None, self._catalog.revision):
             raise InvalidRequest(
                 f"revision is {request.revision}, but a table answers from one catalog, which is revision "
                 f"{self._catalog.revision}. Leave it away, or ask for this quote alone.",
                 field="revision",
             )
-        solved = self._solve(request)
+        solved = self._solve(asked)
         scenario = replace(solved.scenario, request=request, as_of=request.as_of or self._today)
         price = price_of(self._catalog, scenario)
         bill = repriced(solved.bill, request, price)
@@ -116,10 +111,9 @@ class RowMaker:
             ERROR: reason,
         }
 
-    def _solve(self, request: QuoteRequest) -> _Solved:
-        key = _physics(request)
-        solved = self._solved.pop(key, None) or self._computed(request)
-        self._keep(key, solved)
+    def _solve(self, asked: "_Asked") -> _Solved:
+        solved = self._solved.pop(asked.physics, None) or self._computed(asked.request)
+        self._keep(asked.physics, solved)
         if isinstance(solved, CostsvcError):
             raise solved
         return solved
@@ -138,30 +132,31 @@ class RowMaker:
             return error
         return self._made(scenario, choice, bill_of(scenario, choice, UNIT_PRICE))
 
-    def _solve_alike(self, requests: Iterable[QuoteRequest]) -> None:
+    def _solve_alike(self, every: Iterable["_Asked"]) -> None:
         """Solve what is new, all of a case at once; what that does not settle is left to `_computed`."""
-        new = {_physics(one): one for one in requests}
-        cases: dict[tuple[Any, ...], list[Scenario]] = {}
-        for key, request in new.items():
-            if key in self._solved or len(new) == 1:
+        new = {one.physics: one.request for one in every}
+        cases: dict[tuple[Any, ...], dict[tuple[Any, ...], Scenario]] = {}
+        for physics, request in new.items():
+            if physics in self._solved or len(new) == 1:
                 continue
             with suppress(CostsvcError):
                 scenario = resolve(self._catalog, request, self._today)
                 if scenario.sharing is None:
-                    cases.setdefault(_case(scenario), []).append(scenario)
+                    cases.setdefault(_case(scenario), {})[physics] = scenario
         for scenarios in cases.values():
             with suppress(CostsvcError):
                 self._solve_case(scenarios)
 
-    def _solve_case(self, scenarios: Sequence[Scenario]) -> None:
-        by_layout: dict[int, list[tuple[Scenario, Choice]]] = {}
-        for scenario, choice in zip(scenarios, choose_alike(scenarios), strict=True):
+    def _solve_case(self, by_physics: Mapping[tuple[Any, ...], Scenario]) -> None:
+        scenarios = list(by_physics.values())
+        by_layout: dict[int, list[tuple[tuple[Any, ...], Scenario, Choice]]] = {}
+        for (physics, scenario), choice in zip(by_physics.items(), choose_alike(scenarios), strict=True):
             if choice is not None:
-                by_layout.setdefault(id(choice.replica), []).append((scenario, choice))
-        for pairs in by_layout.values():
-            bills = bills_alike([one for one, _ in pairs], [choice for _, choice in pairs], UNIT_PRICE)
-            for (scenario, choice), bill in zip(pairs, bills, strict=True):
-                self._keep(_physics(scenario.request), self._made(scenario, choice, bill))
+                by_layout.setdefault(id(choice.replica), []).append((physics, scenario, choice))
+        for alike in by_layout.values():
+            bills = bills_alike([one for _, one, _ in alike], [choice for *_, choice in alike], UNIT_PRICE)
+            for (physics, scenario, choice), bill in zip(alike, bills, strict=True):
+                self._keep(physics, self._made(scenario, choice, bill))
 
     def _made(self, scenario: Scenario, choice: Choice, bill: Bill) -> _Solved:
         band = grounds.error_band(self._catalog, scenario)
@@ -178,17 +173,21 @@ class RowMaker:
         return _Solved(scenario, choice, bill, band, work_row(answer))
 
 
-def _parsed(given: Mapping[str, Any]) -> QuoteRequest | CostsvcError:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request, and all that its work depends on."""
+
+    request: QuoteRequest
+    physics: tuple[Any, ...]
+
+
+def _parsed(given: Mapping[str, Any]) -> _Asked | CostsvcError:
     try:
-        return parse_request(given)
+        request = parse_request(given)
     except CostsvcError as error:
         return error
-
-
-def _physics(request: QuoteRequest) -> tuple[Any, ...]:
-    """All that a request's work depends on."""
-    asked = tuple(name in request.model_fields_set for name in _ASKED)
-    return (*map(vars(request).get, _PHYSICS), *asked)
+    asked = [name in request.model_fields_set for name in _ASKED]
+    return _Asked(request, (*_physics(vars(request)), *asked))
 
 
 def _case(scenario: Scenario) -> tuple[Any, ...]:
