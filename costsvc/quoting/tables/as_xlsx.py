@@ -1,17 +1,17 @@
 """A table as a workbook: typed numbers and days, text that never becomes a formula or a link."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 import xlsxwriter
-from xlsxwriter.format import Format
 from xlsxwriter.workbook import Workbook
 from xlsxwriter.worksheet import Worksheet
 
-from costsvc.quoting.tables.table import Column, Table
+from costsvc.quoting.tables.cells import Kind
+from costsvc.quoting.tables.table import Table
 
 # Equal answers are equal bytes, so a workbook says no time at which it was made.
 MADE: Final = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -43,50 +43,57 @@ def new_workbook(buffer: BinaryIO, **more: Any) -> Workbook:
 def to_xlsx(table: Table) -> bytes:
     """A workbook of one sheet."""
     buffer = io.BytesIO()
-    save_xlsx(table, buffer)
+    with new_workbook(buffer) as book:
+        write_sheet(book, table)
     return buffer.getvalue()
 
 
 def save_xlsx(table: Table, file: BinaryIO) -> None:
-    """The same into a file, a row at a time."""
-    book = new_workbook(file, constant_memory=True)
-    write_sheet(book, table)
-    book.close()
+    """The same into a file, a row at a time: what is not written yet is on disk, never all in memory."""
+    with new_workbook(file, in_memory=False, constant_memory=True) as book:
+        write_sheet(book, table)
 
 
 def write_sheet(book: Workbook, table: Table) -> Worksheet:
     """A sheet of a table: its header stays in view."""
     sheet = book.add_worksheet(table.name)
     bold = book.add_format({"bold": True, "bottom": 1})
-    formats = {
-        "number": book.add_format({"num_format": _NUMBER_FORMAT}),
-        "day": book.add_format({"num_format": "yyyy-mm-dd"}),
-    }
-    for index, column in enumerate(table.columns):
-        sheet.set_column(index, index, min(max(len(column.name) + 1, 9), WIDEST))
-        sheet.write_string(0, index, column.name, bold)
+    writers = _writers(book, sheet)
+    columns = [(index, column.name, writers[column.kind]) for index, column in enumerate(table.columns)]
+    for index, name, _ in columns:
+        sheet.set_column(index, index, min(max(len(name) + 1, 9), WIDEST))
+        sheet.write_string(0, index, name, bold)
     sheet.freeze_panes(1, 0)
     for number, row in enumerate(table.rows, start=1):
-        for index, column in enumerate(table.columns):
-            write_cell(sheet, (number, index), row.get(column.name), column, formats)
+        for index, name, write in columns:
+            value = row.get(name)
+            if value is not None and value != "":
+                write(number, index, value)
     return sheet
 
 
-def write_cell(
-    sheet: Worksheet, at: tuple[int, int], value: object, column: Column, formats: Mapping[str, Format]
-) -> None:
-    """One value, typed by its column."""
-    if value is None or value == "":
-        return
-    if column.kind == "number" and isinstance(value, int | float | Decimal | str):
-        sheet.write_number(*at, float(value), formats["number"])
-    elif column.kind == "flag":
-        sheet.write_boolean(*at, bool(value))
-    elif column.kind == "day":
-        day = value if isinstance(value, date) else date.fromisoformat(str(value))
-        sheet.write_datetime(*at, datetime.combine(day, time()), formats["day"])
-    else:
-        sheet.write_string(*at, _text(value))
+def _writers(book: Workbook, sheet: Worksheet) -> Mapping[Kind, Callable[[int, int, Any], None]]:
+    """What writes one value, typed by its column, at a row and a column of a sheet."""
+    of_numbers = book.add_format({"num_format": _NUMBER_FORMAT})
+    of_days = book.add_format({"num_format": "yyyy-mm-dd"})
+
+    def text(row: int, column: int, value: object) -> None:
+        sheet.write_string(row, column, _text(value))
+
+    def number(row: int, column: int, value: object) -> None:
+        if isinstance(value, (int, float, Decimal, str)):
+            sheet.write_number(row, column, float(value), of_numbers)
+        else:
+            text(row, column, value)
+
+    def flag(row: int, column: int, value: object) -> None:
+        sheet.write_boolean(row, column, bool(value))
+
+    def day(row: int, column: int, value: object) -> None:
+        read = value if isinstance(value, date) else date.fromisoformat(str(value))
+        sheet.write_datetime(row, column, datetime.combine(read, time()), of_days)
+
+    return {"text": text, "number": number, "flag": flag, "day": day}
 
 
 def error_workbook(text: str) -> bytes:
