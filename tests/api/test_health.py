@@ -58,7 +58,7 @@ def test_a_quote_from_a_catalog_that_may_be_behind_says_so(
 ) -> None:
     fresh = cut_off.get(QUOTE)
     assert fresh.json()["warnings"] == []
-    monkeypatch.setattr("costsvc.api.quote._STALE_AFTER_S", 0.0)
+    monkeypatch.setattr("costsvc.api.service._STALE_AFTER_S", 0.0)
     stale = cut_off.get(QUOTE)
     assert "database does not answer" in stale.json()["warnings"][-1]
     assert stale.headers["ETag"] != fresh.headers["ETag"]
