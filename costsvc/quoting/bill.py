@@ -30,15 +30,10 @@ from costsvc.quoting.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The chosen layout with other hits.
-
-    `tokens` are the prices there where any are hit, for a request that hits none itself; None where it has prices of
-    its own, and where the objectives are missed.
-    """
+    """The chosen layout with other hits."""
 
     lengths: Lengths
     state: SteadyState
-    tokens: TokenPrices | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +71,7 @@ def bill_of(scenario: Scenario, choice: Choice, price: GpuPrice, other: Lengths 
     Parameters
     ----------
     other : Lengths, optional
-        Another request on the same layout, to be solved and priced beside it.
+        Another request on the same layout, to be solved beside it.
     """
     return _bill(scenario, choice, price, *_solved([(choice, other)], scenario))
 
@@ -92,13 +87,11 @@ def bills_alike(scenarios: Sequence[Scenario], choices: Sequence[Choice], price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """What a bill needs beside the request's own state: a little more memory, another request, and both rays."""
+    """What a bill needs beside the request's own state: a little more memory, the ray, and another request."""
 
     more: SteadyState | None
     ray: Ray | None
-    other: Lengths | None
-    other_state: SteadyState | None
-    other_ray: Ray | None
+    compared: Compared | None
 
 
 def _bill(scenario: Scenario, choice: Choice, price: GpuPrice, solved: _Solved) -> Bill:
@@ -119,7 +112,7 @@ def _bill(scenario: Scenario, choice: Choice, price: GpuPrice, solved: _Solved) 
         rent_gpus_per_byte=_rent(choice, solved),
         token_bytes=cached_token_bytes(choice.replica, choice.lengths),
         exchange=price.exchange,
-        compared=_compared(scenario, choice, solved),
+        compared=solved.compared,
     )
 
 
@@ -138,55 +131,31 @@ def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) 
         ask(choice.lengths, step) if step else None for (choice, _), step in zip(asked, steps, strict=True)
     ]
     others = [None if other is None else ask(other) for _, other in asked]
-    marginal = scenario.request.attribution == "marginal"
-    ends = [
-        end
-        for choice, other in asked
-        for end in (choice.lengths, other if _is_hit(other) else None)
-        if marginal and end is not None
-    ]
+    ends = [choice.lengths for choice, _ in asked if scenario.request.attribution == "marginal"]
     around = [ask(ray_lengths(end)) for end in ends]
     if not requests:
-        return [_Solved(more=None, ray=None, other=None, other_state=None, other_ray=None) for _ in asked]
+        return [_Solved(more=None, ray=None, compared=None) for _ in asked]
     solved, points = solve_together(replica, requests, objectives, utilization, extra_bytes)
     costs = solved.least_gpu_s()[0]
-    rays = iter(
-        marginal_rays(replica, ends, objectives, utilization, [costs[points[place]] for place in around])
-    )
+    costs_around = [costs[points[place]] for place in around]
+    rays: list[Ray | None] = [*marginal_rays(replica, ends, objectives, utilization, costs_around)]
 
-    def state(place: int | None) -> SteadyState | None:
-        return None if place is None else solved.some(slice(None), points[place]).state()
+    def state(place: int) -> SteadyState:
+        return solved.some(slice(None), points[place]).state()
+
+    def compared(place: int | None) -> Compared | None:
+        return None if place is None else Compared(lengths=requests[place], state=state(place))
 
     return [
-        _Solved(
-            more=state(more[place]),
-            ray=next(rays) if marginal else None,
-            other=other,
-            other_state=state(others[place]),
-            other_ray=next(rays) if marginal and _is_hit(other) else None,
-        )
-        for place, (_, other) in enumerate(asked)
+        _Solved(more=None if one is None else state(one), ray=ray, compared=compared(other))
+        for one, ray, other in zip(more, rays or [None] * len(asked), others, strict=True)
     ]
-
-
-def _is_hit(lengths: Lengths | None) -> bool:
-    """Whether any of a request's tokens are found in the cache."""
-    return lengths is not None and bool(np.any(lengths.cached))
 
 
 def _rent(choice: Choice, solved: _Solved) -> float:
     if solved.more is None:
         return 0.0
     return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved.more)
-
-
-def _compared(scenario: Scenario, choice: Choice, solved: _Solved) -> Compared | None:
-    other, state, tokens = solved.other, solved.other_state, None
-    if other is None or state is None:
-        return None
-    if _is_hit(other) and not np.isnan(state.sequences[0, 0]):
-        tokens = token_prices(scenario, choice, other, state, solved.other_ray)
-    return Compared(lengths=other, state=state, tokens=tokens)
 
 
 def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:

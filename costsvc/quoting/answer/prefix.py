@@ -6,7 +6,7 @@ import numpy as np
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import Lengths
-from costsvc.engine.pricing import TokenPrices, break_even_retention_s, prefill_gpu_s
+from costsvc.engine.pricing import break_even_retention_s, prefill_gpu_s
 from costsvc.engine.serving import SteadyState
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR
 from costsvc.quoting.answer.plain import DIGITS, Number, Section, number, number_exact
@@ -41,7 +41,6 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
     own = _case(choice, choice.lengths, choice.state)
     other = _case(choice, bill.compared.lengths, bill.compared.state)
     without, cached = (own, other) if example else (other, own)
-    prices = bill.compared.tokens if example else bill.tokens
     section: Section = {
         "hit_rate": number(hits / prompt),
         "example": example,
@@ -56,7 +55,7 @@ def prefix_section(catalog: Catalog, scenario: Scenario, choice: Choice, bill: B
         section["idle_kv_bytes_per_gpu"] = number(choice.prefix.idle_bytes)
         section["shared_prefix_tokens"] = number(choice.prefix.shared_tokens)
         section["match_tokens"] = number(choice.prefix.match_tokens)
-    section["break_even_retention_s"] = _retention(catalog, choice, bill, prices)
+    section["break_even_retention_s"] = _retention(catalog, choice, bill)
     return section | tier_sections(catalog, scenario, choice, bill)
 
 
@@ -123,11 +122,10 @@ def _change(after: Number, before: Number) -> float:
     return 0.0 if abs(new - old) <= abs(old) * 10.0**-DIGITS else number(new - old)
 
 
-def _retention(catalog: Catalog, choice: Choice, bill: Bill, prices: TokenPrices | None) -> Section:
+def _retention(catalog: Catalog, choice: Choice, bill: Bill) -> Section:
     """Break-even interval by tier; null is unbounded, because the tier's rent is zero."""
     second_usd = bill.gpu_second_usd * bill.load_multiplier
-    prices = prices or bill.tokens
-    saved = (prices.uncached - prices.cached) * second_usd
+    saved = (bill.tokens.uncached - bill.tokens.cached) * second_usd
     here = break_even_retention_s(saved, 0.0, bill.rent_gpus_per_byte * bill.token_bytes * second_usd)
     section: Section = {"hbm": None if here is None else number(here)}
     ranks = choice.deployment.tp * choice.deployment.pp
