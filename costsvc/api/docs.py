@@ -8,6 +8,7 @@ from litestar import Request, Response, Router, get
 from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
+from litestar.openapi.spec import OpenAPI
 from litestar.params import FromPath
 
 from costsvc import __version__
@@ -24,6 +25,15 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; }
 td { border-top: 1px solid #8883; }
 """
+
+
+class _Documented(OpenAPIConfig):
+    """What its operations refer to is made when the document is first asked for."""
+
+    def to_openapi_schema(self) -> OpenAPI:
+        """The document without its paths."""
+        self.components = components()
+        return super().to_openapi_schema()
 
 
 class RoutesPage(OpenAPIRenderPlugin):
@@ -76,11 +86,10 @@ def get_problem(slug: FromPath[str]) -> bytes:
 
 def openapi_config() -> OpenAPIConfig:
     """The document at /docs/openapi.json and its page at /docs."""
-    return OpenAPIConfig(
+    return _Documented(
         title="costsvc",
         version=__version__,
         description="What a token of a large language model really costs.",
-        components=components(),
         render_plugins=[RoutesPage(), JsonRenderPlugin()],
         openapi_router=Router(
             path="/docs",

@@ -4,9 +4,9 @@ Litestar writes `components.schemas` itself and drops what is put there, so shar
 `components.responses`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from litestar import HttpMethod
 from litestar.openapi.spec import (
@@ -25,6 +25,9 @@ from pydantic import BaseModel
 from costsvc.api import formats, problems, schemas
 
 JsonSchema = Mapping[str, Any]
+# No request but that for the document needs them, so they are made for it.
+Parameters: TypeAlias = Callable[[], Sequence[Parameter]]
+Body: TypeAlias = Callable[[], RequestBody]
 
 READ: Final = (HttpMethod.GET, HttpMethod.HEAD)
 
@@ -67,58 +70,64 @@ def query_parameters(
     without: Sequence[str] = (),
     also_required: Sequence[str] = (),
     more: Sequence[tuple[str, str]] = (),
-) -> list[Parameter]:
+) -> Parameters:
     """One query parameter per field, with the field's bounds and words; `more` are of how it is shown."""
-    document = model.model_json_schema()
-    required = (*document.get("required", ()), *also_required)
-    described = [
-        Parameter(
-            name=name,
-            param_in="query",
-            description=described["description"],
-            required=name in required,
-            schema=Verbatim(_of_text(described)),
-        )
-        for name, described in document["properties"].items()
-        if name not in without
-    ]
-    ignored = [
-        Parameter(name=name, param_in="query", description=text, schema=Verbatim({"type": "string"}))
-        for name, text in (*more, *IGNORED_PARAMETERS)
-    ]
-    return [*described, *ignored]
+
+    def described() -> list[Parameter]:
+        document = model.model_json_schema()
+        required = (*document.get("required", ()), *also_required)
+        own = [
+            Parameter(
+                name=name,
+                param_in="query",
+                description=field["description"],
+                required=name in required,
+                schema=Verbatim(_of_text(field)),
+            )
+            for name, field in document["properties"].items()
+            if name not in without
+        ]
+        ignored = [
+            Parameter(name=name, param_in="query", description=text, schema=Verbatim({"type": "string"}))
+            for name, text in (*more, *IGNORED_PARAMETERS)
+        ]
+        return [*own, *ignored]
+
+    return described
 
 
-def body_of(model: type[BaseModel]) -> RequestBody:
+def body_of(model: type[BaseModel]) -> Body:
     """A JSON body as a model reads it."""
-    document = model.model_json_schema()
-    whole = schemas.inlined(document, document.get("$defs", {}))
-    return RequestBody(required=True, content={"application/json": OpenAPIMediaType(schema=Verbatim(whole))})
+
+    def described() -> RequestBody:
+        document = model.model_json_schema()
+        return _required({"application/json": schemas.inlined(document, document.get("$defs", {}))})
+
+    return described
 
 
 class NoParameters(BaseModel):
     """No parameters of its own."""
 
 
-def batch_body(media_types: Sequence[str]) -> RequestBody:
+def batch_body(media_types: Sequence[str]) -> Body:
     """Rows in one of several formats; those but JSON are described by their columns alone."""
     row = {"type": "object", "description": "Parameters of a quote, and label."}
     rows = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}, "required": ["rows"]}
     other = {"type": "string", "description": "A header of parameter names, and a row per quote."}
-    return RequestBody(
-        required=True,
-        content={
-            name: OpenAPIMediaType(schema=Verbatim(rows if name.endswith("json") else other))
-            for name in media_types
-        },
-    )
+    return lambda: _required({name: rows if name.endswith("json") else other for name in media_types})
+
+
+def text_body(media_types: Sequence[str]) -> Body:
+    """Text of one of several types."""
+    return lambda: _required({name: {"type": "string"} for name in media_types})
 
 
 def documented(
     answer: str,
     *,
-    parameters: Sequence[Parameter] = (),
-    body: RequestBody | None = None,
+    parameters: Parameters = tuple,
+    body: Body | None = None,
     more_problems: Sequence[int] = (),
     success: int = 200,
     also: int | None = None,
@@ -132,8 +141,8 @@ def documented(
     @dataclass
     class Documented(Operation):
         def __post_init__(self) -> None:
-            self.parameters = [*_path_parameters(self.parameters), *parameters] or None
-            self.request_body = body
+            self.parameters = [*_path_parameters(self.parameters), *parameters()] or None
+            self.request_body = body() if body else None
             self.security = [{"key": []}] if 401 in more_problems else [{}, {"key": []}]
             self.responses = {
                 **{
@@ -150,7 +159,7 @@ def documented(
 
 def components() -> Components:
     """Every response by name, and how a key is shown."""
-    answers = {name: _json_response(text, schema) for name, (text, schema) in schemas.ANSWERS.items()}
+    answers = {name: _json_response(text, schema) for name, (text, schema) in schemas.answers().items()}
     problem = OpenAPIResponse(
         "A problem (RFC 9457). `type` is a page about this kind of problem.",
         content={problems.MEDIA_TYPE: OpenAPIMediaType(schema=Verbatim(schemas.PROBLEM))},
@@ -159,6 +168,12 @@ def components() -> Components:
         type="apiKey", name="X-API-Key", security_scheme_in="header", description="A key of this service."
     )
     return Components(responses={_PROBLEM: problem, **answers}, security_schemes={"key": key})
+
+
+def _required(content: Mapping[str, JsonSchema]) -> RequestBody:
+    """A body by media type."""
+    described = {name: OpenAPIMediaType(schema=Verbatim(schema)) for name, schema in content.items()}
+    return RequestBody(required=True, content=described)
 
 
 def _json_response(text: str, schema: JsonSchema) -> OpenAPIResponse:

@@ -146,94 +146,97 @@ _TRACE: Final = _object(
     }
 )
 
-ANSWERS: Final[Mapping[str, tuple[str, JsonSchema]]] = {
-    "Quote": ("A quote: prices with their band, and everything they follow from.", QUOTE),
-    "Comparison": (
-        "Configurations of one workload, the cheapest first, and those that were refused.",
-        _compared({"ranked_by": {"type": "string"}, "items": _OBJECTS, "refused": _OBJECTS}),
-    ),
-    "Frontier": (
-        "The Pareto front of user speed and price, of all GPUs and of each.",
-        _compared({"front": _OBJECTS, "by_gpu": {"type": "object"}, "refused": _OBJECTS}),
-    ),
-    "Curve": (
-        "A quote of each context, and the cliffs between them.",
-        _compared({"ctx": {"type": "integer"}, "items": _OBJECTS, "cliffs": _OBJECTS}),
-    ),
-    "WhatIf": (
-        "The released model and its variants.",
-        _compared({"note": {"type": "string"}, "items": _OBJECTS}),
-    ),
-    "Roofline": (
-        "Roofs of one GPU, and the two steps under them.",
-        _compared({"peak_flops_per_s": {"type": "number"}, "points": _OBJECTS}),
-    ),
-    "LaunchCheck": (
-        "A verdict, and what it rests on.",
-        _compared({"verdict": _VERDICT, "levers": _OBJECTS}),
-    ),
-    "Models": ("Models.", _list_of(ModelRow)),
-    "Model": ("A model, its shapes and its sources.", _row(ModelDetail)),
-    "Gpus": ("Accelerators.", _list_of(GpuRow)),
-    "Gpu": ("An accelerator and its sources.", _row(GpuDetail)),
-    "Prices": ("Offers of GPU hours with a price in force on the day.", _list_of(PriceRow)),
-    "Price": ("An offer with its history and sources.", _row(PriceDetail)),
-    "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
-    "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
-    "FxRates": ("Rates of currencies in force on the day.", _list_of(FxRateRow)),
-    "FxRate": ("Every rate of a currency, and its sources.", _row(FxRateDetail)),
-    "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
-    "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
-    "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),
-    "Posted": (
-        "The new entry's id, and the revision that holds it.",
-        _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
-    ),
-    "ImportedModel": (
-        "A model from its configuration: the entry, what each part was inferred from, and what stayed open.",
-        _object(
-            {
-                "id": {"type": "string"},
-                "catalog_revision": {"type": "integer", "minimum": 1},
-                "written": {"type": "boolean"},
-                **{key: {"type": "object"} for key in ("model", "parameters")},
-                "inferred": _OBJECTS,
-                **{key: {"type": "array", "items": {"type": "string"}} for key in ("open", "unused")},
-                "file": {"type": "string"},
-            }
+
+def answers() -> Mapping[str, tuple[str, JsonSchema]]:
+    """Every answer by name: what it is, and its shape. Only the document needs them, and rows take their time."""
+    return {
+        "Quote": ("A quote: prices with their band, and everything they follow from.", QUOTE),
+        "Comparison": (
+            "Configurations of one workload, the cheapest first, and those that were refused.",
+            _compared({"ranked_by": {"type": "string"}, "items": _OBJECTS, "refused": _OBJECTS}),
         ),
-    ),
-    "StoredQuote": (
-        "A stored quote: what was asked, and the answer as it was.",
-        _object(
-            {
-                "id": {"type": "string"},
-                "label": {"type": "string"},
-                "stored_at": {"type": "string", "format": "date-time"},
-                "asked": {"type": "object"},
-                "quote": QUOTE,
-            }
+        "Frontier": (
+            "The Pareto front of user speed and price, of all GPUs and of each.",
+            _compared({"front": _OBJECTS, "by_gpu": {"type": "object"}, "refused": _OBJECTS}),
         ),
-    ),
-    "Template": ("A workbook.", {}),
-    "Budget": ("A row per use and month, and totals.", _object({"items": _OBJECTS})),
-    "Batch": ("A row per quote.", _object({"items": _OBJECTS})),
-    "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
-    "Explained": (
-        "The causes of the difference between two stored quotes.",
-        _object({"request_usd": {"type": "object"}, "steps": _OBJECTS, "changed": _OBJECTS}),
-    ),
-    "Validation": (
-        "Errors of the model on published measurements.",
-        _object(
-            {
-                **{key: {"type": "integer"} for key in ("points", "left_out")},
-                **dict.fromkeys(("held_out", "headline", "disaggregated", "reasons_left_out"), _OBJECTS),
-                **{key: {"type": "object"} for key in ("bands", "held_out_regimes")},
-            }
+        "Curve": (
+            "A quote of each context, and the cliffs between them.",
+            _compared({"ctx": {"type": "integer"}, "items": _OBJECTS, "cliffs": _OBJECTS}),
         ),
-    ),
-    "HeldOutPoints": ("Held-out points, measured and predicted.", _object({"items": _OBJECTS})),
-    "Alive": ("The process answers.", _object({"alive": {"const": True}})),
-    "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
-}
+        "WhatIf": (
+            "The released model and its variants.",
+            _compared({"note": {"type": "string"}, "items": _OBJECTS}),
+        ),
+        "Roofline": (
+            "Roofs of one GPU, and the two steps under them.",
+            _compared({"peak_flops_per_s": {"type": "number"}, "points": _OBJECTS}),
+        ),
+        "LaunchCheck": (
+            "A verdict, and what it rests on.",
+            _compared({"verdict": _VERDICT, "levers": _OBJECTS}),
+        ),
+        "Models": ("Models.", _list_of(ModelRow)),
+        "Model": ("A model, its shapes and its sources.", _row(ModelDetail)),
+        "Gpus": ("Accelerators.", _list_of(GpuRow)),
+        "Gpu": ("An accelerator and its sources.", _row(GpuDetail)),
+        "Prices": ("Offers of GPU hours with a price in force on the day.", _list_of(PriceRow)),
+        "Price": ("An offer with its history and sources.", _row(PriceDetail)),
+        "ApiPrices": ("Published token prices, as last observed before the day.", _list_of(ApiPriceRow)),
+        "ApiPrice": ("Every observation of one published price.", _row(ApiPriceDetail)),
+        "FxRates": ("Rates of currencies in force on the day.", _list_of(FxRateRow)),
+        "FxRate": ("Every rate of a currency, and its sources.", _row(FxRateDetail)),
+        "Profiles": ("Traffic profiles.", _list_of(ProfileRow)),
+        "Profile": ("A traffic profile, all it states, and its sources.", _row(ProfileDetail)),
+        "Trace": ("Hit rates of a trace by capacity, and its profile.", _TRACE),
+        "Posted": (
+            "The new entry's id, and the revision that holds it.",
+            _object({"id": {"type": "string"}, "catalog_revision": {"type": "integer", "minimum": 1}}),
+        ),
+        "ImportedModel": (
+            "A model from its configuration: the entry, what each part was inferred from, and what stayed open.",
+            _object(
+                {
+                    "id": {"type": "string"},
+                    "catalog_revision": {"type": "integer", "minimum": 1},
+                    "written": {"type": "boolean"},
+                    **{key: {"type": "object"} for key in ("model", "parameters")},
+                    "inferred": _OBJECTS,
+                    **{key: {"type": "array", "items": {"type": "string"}} for key in ("open", "unused")},
+                    "file": {"type": "string"},
+                }
+            ),
+        ),
+        "StoredQuote": (
+            "A stored quote: what was asked, and the answer as it was.",
+            _object(
+                {
+                    "id": {"type": "string"},
+                    "label": {"type": "string"},
+                    "stored_at": {"type": "string", "format": "date-time"},
+                    "asked": {"type": "object"},
+                    "quote": QUOTE,
+                }
+            ),
+        ),
+        "Template": ("A workbook.", {}),
+        "Budget": ("A row per use and month, and totals.", _object({"items": _OBJECTS})),
+        "Batch": ("A row per quote.", _object({"items": _OBJECTS})),
+        "StoredQuotes": ("Stored quotes, the newest first.", _object({"items": _OBJECTS})),
+        "Explained": (
+            "The causes of the difference between two stored quotes.",
+            _object({"request_usd": {"type": "object"}, "steps": _OBJECTS, "changed": _OBJECTS}),
+        ),
+        "Validation": (
+            "Errors of the model on published measurements.",
+            _object(
+                {
+                    **{key: {"type": "integer"} for key in ("points", "left_out")},
+                    **dict.fromkeys(("held_out", "headline", "disaggregated", "reasons_left_out"), _OBJECTS),
+                    **{key: {"type": "object"} for key in ("bands", "held_out_regimes")},
+                }
+            ),
+        ),
+        "HeldOutPoints": ("Held-out points, measured and predicted.", _object({"items": _OBJECTS})),
+        "Alive": ("The process answers.", _object({"alive": {"const": True}})),
+        "Readiness": ("Whether quotes can be answered, and from which catalog.", _READINESS),
+    }

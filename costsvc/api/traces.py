@@ -7,11 +7,10 @@ from typing import IO, Any, Final
 from litestar import Request, Response, post
 from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
-from litestar.openapi.spec import OpenAPIMediaType, RequestBody
 from pydantic import BaseModel, ConfigDict, Field
 
 from costsvc.api.door import HEAVY
-from costsvc.api.openapi import Verbatim, documented, query_parameters
+from costsvc.api.openapi import documented, query_parameters, text_body
 from costsvc.api.rendering import given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.ingest.traces import LONGEST_LINE_BYTES
@@ -50,10 +49,7 @@ class TraceParameters(BaseModel):
     operation_class=documented(
         "Trace",
         parameters=query_parameters(TraceParameters),
-        body=RequestBody(
-            required=True,
-            content={kind: OpenAPIMediaType(schema=Verbatim({"type": "string"})) for kind in _TYPES},
-        ),
+        body=text_body(_TYPES),
         more_problems=(422,),
     ),
 )
