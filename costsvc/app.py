@@ -62,7 +62,7 @@ from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
 from costsvc.engine.formulas import make_ready
 from costsvc.engine.units import MIB
-from costsvc.ingest.files import catalog_root
+from costsvc.ingest.root import catalog_root
 from costsvc.quoting.validation_file import read_points, read_validation
 from costsvc.settings import Settings
 from costsvc.web import pages

@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 from costsvc.cli.environment import environment
 from costsvc.db.backup import back_up, restore
 from costsvc.db.engine import make_engine
-from costsvc.db.migrate import newest_schema, upgrade
+from costsvc.db.migrate import upgrade
+from costsvc.db.schema import newest_schema
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

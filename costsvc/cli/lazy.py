@@ -1,6 +1,8 @@
 """Commands that are imported when they are called: `costsvc quote` need not wait for a web framework."""
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
 
@@ -15,6 +17,17 @@ class BadUsage(click.ClickException):
     """A request that is wrong in itself."""
 
     exit_code = 2
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """What is made meanwhile stays, as modules do: nobody looks for garbage until it is made, nor in it later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class LazyGroup(click.Group):
@@ -32,7 +45,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in self._targets:
             return None
-        command = resolve_name(self._targets[cmd_name][0])
+        with kept():
+            command = resolve_name(self._targets[cmd_name][0])
         if not isinstance(command, click.Command):
             raise TypeError(f"{self._targets[cmd_name][0]} is not a command")
         return command

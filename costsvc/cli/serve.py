@@ -3,23 +3,28 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import click
 import uvicorn
 
 from costsvc.cli.environment import environment
+from costsvc.cli.lazy import kept
 from costsvc.cli.patience import PatientProtocol
 from costsvc.db.engine import make_engine
-from costsvc.db.migrate import upgrade
 from costsvc.db.repository import CatalogRepository
-from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.db.schema import newest_schema, schema_of
 from costsvc.ingest.fingerprint import files_fingerprint
-from costsvc.quoting.publishing import publish_files
+from costsvc.ingest.root import catalog_root
 from costsvc.settings import Settings
 
-_APP = "costsvc.app:create_app"
+# By name: the service is made in the processes that answer, and the rest is needed where something has changed.
+_SERVICE: Final = "costsvc.app:create_app"
+_UPGRADE: Final = "costsvc.db.migrate:upgrade"
+_READ: Final = "costsvc.ingest.files:read_catalog"
+_PUBLISH: Final = "costsvc.quoting.publishing:publish_files"
 # A process that starts on a busy machine is silent for a while, and is no reason to start another.
 _LONGEST_SILENCE_S = 60
 # Where the Prometheus client of each process finds the figures of the others.
@@ -46,7 +51,13 @@ def serve(host: str | None, port: int | None, workers: int | None, no_migrate: b
     run(settings)
 
 
-def run(settings: Settings, app: str = _APP) -> None:
+def service() -> Any:
+    """The service, made in a process that answers."""
+    with kept():
+        return resolve_name(_SERVICE)()
+
+
+def run(settings: Settings, app: str = f"{__name__}:{service.__name__}") -> None:
     """Answer requests until the process is told to stop. `app` names a function that makes the service."""
     with _counted_together() if settings.workers > 1 else nullcontext():
         # Uvicorn's own access log would print queries, and a query may hold a key.
@@ -97,14 +108,16 @@ def prepare(settings: Settings) -> None:
     """Bring the database to the newest schema, and the catalog files into it, unless they were the last to be read."""
     engine = make_engine(settings.database_url.get_secret_value(), timeout_s=settings.database_timeout_s)
     try:
-        upgrade(engine)
+        if schema_of(engine) != newest_schema():
+            resolve_name(_UPGRADE)(engine)
         repository = CatalogRepository(engine)
         root = catalog_root(settings.catalog_dir)
         fingerprint = files_fingerprint(root)
         if repository.files_fingerprint() != fingerprint:
-            publish_files(
+            read, publish = resolve_name(_READ), resolve_name(_PUBLISH)
+            publish(
                 repository,
-                read_catalog(root),
+                read(root),
                 author="command line",
                 note="costsvc serve",
                 fingerprint=fingerprint,

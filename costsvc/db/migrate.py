@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
-import costsvc
 from costsvc.db.engine import SQLITE, connect_to_write
+from costsvc.db.schema import scripts
 
 NEWEST = "head"
 EMPTY = "base"
@@ -31,18 +29,6 @@ def upgrade(engine: Engine, to: str = NEWEST) -> None:
 def downgrade(engine: Engine, to: str) -> None:
     """Undo migrations down to a revision of the schema, or to `base`. What their tables hold is lost."""
     _migrate(engine, lambda config: command.downgrade(config, to))
-
-
-def scripts() -> Path:
-    """The folder of migrations: beside the code in an installed copy, at the top of a checkout."""
-    package = Path(costsvc.__file__).parent
-    installed = package / "_migrations"
-    return installed if installed.is_dir() else package.parent / "migrations"
-
-
-def newest_schema() -> str | None:
-    """The schema revision that this version of the code needs."""
-    return ScriptDirectory.from_config(_config()).get_current_head()
 
 
 def _migrate(engine: Engine, step: Callable[[Config], None]) -> None:

@@ -1,5 +1,6 @@
 """A replica that loses its database goes on quoting, and says so."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -69,12 +70,14 @@ def test_a_service_waits_for_no_library_that_it_does_not_use(loaded: Path, tmp_p
     # A database of its own: to copy one drops the locks that keep another process from clearing its journal.
     own = shutil.copy(loaded, tmp_path / "costsvc.db")
     program = (
-        "import sys; from litestar.testing import TestClient; from costsvc.app import create_app; "
-        "from costsvc.settings import Settings\n"
-        f"settings = Settings.model_validate({{'database_url': 'sqlite:///{own}'}})\n"
-        "with TestClient(create_app(settings)) as client:\n"
+        "import sys; from litestar.testing import TestClient; from costsvc.cli import serve\n"
+        "serve.prepare(serve.environment())\n"
+        "with TestClient(serve.service()) as client:\n"
         f"    client.get('{QUOTE}').raise_for_status()\n"
-        "print(sorted({'scipy.linalg', 'matplotlib'} & set(sys.modules)))"
+        "print(sorted({'alembic', 'matplotlib', 'psycopg', 'redis', 'scipy.linalg'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "COSTSVC_DATABASE_URL": f"sqlite:///{own}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

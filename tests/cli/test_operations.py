@@ -20,7 +20,8 @@ from pydantic import SecretStr
 from costsvc.cli import main, serve
 from costsvc.db.entries import CatalogContent
 from costsvc.errors import InvalidCatalogFile
-from costsvc.ingest.files import catalog_root, read_catalog
+from costsvc.ingest.files import read_catalog
+from costsvc.ingest.root import catalog_root
 from costsvc.settings import Settings
 from tests.cli.conftest import Run
 
@@ -157,7 +158,7 @@ def test_a_start_reads_the_files_again_only_where_they_changed(
         read.append(root)
         return read_catalog(root)
 
-    monkeypatch.setattr(serve, "read_catalog", counted)
+    monkeypatch.setattr("costsvc.ingest.files.read_catalog", counted)
     serve.prepare(settings)
     serve.prepare(settings)
     assert read == [folder]

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from costsvc.db.engine import make_engine
-from costsvc.db.migrate import newest_schema
 from costsvc.db.repository import CatalogRepository
+from costsvc.db.schema import newest_schema
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
 from costsvc.quoting.quote import make_quote

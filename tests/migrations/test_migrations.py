@@ -17,8 +17,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 import costsvc
 from costsvc.db import migrate, tables
 from costsvc.db.engine import make_engine
-from costsvc.db.migrate import downgrade, newest_schema, scripts, upgrade
+from costsvc.db.migrate import downgrade, upgrade
 from costsvc.db.repository import CatalogRepository
+from costsvc.db.schema import newest_schema, schema_of, scripts
 from tests.db.examples import CONTENT
 
 CHECKOUT = Path(costsvc.__file__).parent.parent
@@ -35,7 +36,9 @@ def empty(empty_database_url: str) -> Iterator[Engine]:
 
 
 def test_migrations_build_exactly_the_tables_of_the_code(empty: Engine) -> None:
+    assert schema_of(empty) is None
     upgrade(empty)
+    assert schema_of(empty) == newest_schema()
     with empty.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.RevisionRow.metadata) == []
         assert MigrationContext.configure(connection).get_current_revision() == newest_schema()

@@ -13,7 +13,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
 from costsvc.db.engine import make_engine
-from costsvc.db.migrate import scripts, upgrade
+from costsvc.db.migrate import upgrade
+from costsvc.db.schema import scripts
 
 
 @dataclass(frozen=True, slots=True)
