@@ -18,11 +18,16 @@ RUN pip install --no-deps --no-build-isolation .
 # Nothing is written below the root but /tmp, so that may be read-only; libraries keep their caches there.
 ENV PYTHONDONTWRITEBYTECODE=1 \
     MPLCONFIGDIR=/tmp/matplotlib \
-    NUMBA_CACHE_DIR=/tmp/numba
+    NUMBA_CACHE_DIR=/tmp/numba \
+    NUMBA_CPU_NAME=generic
 
 # The default database is a file in the working directory; mount a volume there to keep it.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/costsvc costsvc
 WORKDIR /var/lib/costsvc
+
+# The search is compiled once, for every processor of this architecture, and copied to where Numba may write.
+RUN NUMBA_CACHE_DIR=/opt/costsvc/compiled python -c 'from costsvc.engine import formulas; formulas.make_ready()'
+ENTRYPOINT ["sh", "-c", "cp -R /opt/costsvc/compiled/. \"$NUMBA_CACHE_DIR\"; exec \"$0\" \"$@\""]
 USER costsvc
 
 EXPOSE 8000
