@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from sys import intern
 from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, text, update
@@ -318,7 +319,14 @@ def _rows_at(
         or_(table.retired_revision.is_(None), table.retired_revision > revision),
         *which,
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    found = connection.execute(query)
+    names = tuple(found.keys())
+    return [dict(zip(names, map(_one_text, row), strict=True)) for row in found]
+
+
+def _one_text(value: Any) -> Any:
+    """A text that many rows hold, once: sources of prices are few, and prices may number a million."""
+    return intern(value) if type(value) is str else value
 
 
 def _difference(connection: Connection, table: type[Versioned], rows: Sequence[Row]) -> _Difference:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -240,8 +241,12 @@ def _flat(entry: Any, *, without: Set[str] = frozenset()) -> Row:
 
 def _entry(kind: Callable[..., Entry], row: Mapping[str, Any], **parts: Any) -> Entry:
     """An entry with each field from the column of its name, but for `parts`."""
-    names = (field.name for field in fields(cast("Any", kind)))
-    return kind(**{name: parts[name] if name in parts else row[name] for name in names})
+    return kind(**{name: parts[name] if name in parts else row[name] for name in _names(kind)})
+
+
+@cache
+def _names(kind: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cast("Any", kind)))
 
 
 def _entries(
