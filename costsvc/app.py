@@ -2,13 +2,11 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from pkgutil import resolve_name
-from types import ModuleType
 
 from litestar import Litestar, Router
 from litestar.concurrency import sync_to_thread
@@ -193,19 +191,6 @@ def create_app(
     return app
 
 
-def _compile() -> None:
-    """Fetch the compiled search without SciPy's linear algebra, which Numba would load and nothing here asks for."""
-    unloaded: dict[str, ModuleType | None] = (
-        {"scipy.linalg": None} if "scipy.linalg" not in sys.modules else {}
-    )
-    sys.modules.update(unloaded)  # type: ignore[arg-type]
-    try:
-        make_ready()
-    finally:
-        for name in unloaded:
-            del sys.modules[name]
-
-
 def _writes() -> frozenset[str]:
     """Templates of the paths whose POST needs a key: only writes do."""
     posts = [route for route in ROUTES if "POST" in route.http_methods and route.dependencies]
@@ -246,7 +231,7 @@ def _running(
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await sync_to_thread(_compile)
+        await sync_to_thread(make_ready)
         await sync_to_thread(service.snapshots.start)
         keys.start()
         if service.shared is not None:

@@ -11,6 +11,7 @@ PACKAGE = Path(costsvc.__file__).parent
 ENGINE = sorted((PACKAGE / "engine").rglob("*.py"))
 ALLOWED = {
     "collections",
+    "contextlib",
     "costsvc",
     "dataclasses",
     "functools",
