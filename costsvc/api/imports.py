@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar import Request, Response, post
 from litestar.di import NamedDependency
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costsvc.api.auth import needs
 from costsvc.api.bodies import json_object
@@ -13,6 +13,7 @@ from costsvc.api.rendering import given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.api.writes import WRITE_PROBLEMS, created, publish_at_once
 from costsvc.db.keys import ApiKey
+from costsvc.ingest.entry import Strict
 from costsvc.ingest.hugging_face.given import ImportedConfig
 from costsvc.ingest.hugging_face.importing import import_config
 from costsvc.quoting.given import parse_filter
@@ -20,10 +21,8 @@ from costsvc.quoting.importing import import_answer, named_in_catalog, with_mode
 from costsvc.quoting.posting import parse_body
 
 
-class ImportOptions(BaseModel):
+class ImportOptions(Strict):
     """How a configuration is imported."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dry_run: bool = Field(False, description="Answer what would be written, and write nothing.")
 

@@ -7,12 +7,13 @@ from typing import IO, Any, Final
 from litestar import Request, Response, post
 from litestar.di import NamedDependency
 from litestar.exceptions import HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costsvc.api.door import HEAVY
 from costsvc.api.openapi import documented, query_parameters, text_body
 from costsvc.api.rendering import given_in_query, uncached
 from costsvc.api.service import Service
+from costsvc.ingest.entry import Strict
 from costsvc.ingest.traces import LONGEST_LINE_BYTES
 from costsvc.quoting.given import parse_filter
 from costsvc.quoting.traces import capacities_of, whole_trace
@@ -29,10 +30,8 @@ _TYPES: Final = (
 )
 
 
-class TraceParameters(BaseModel):
+class TraceParameters(Strict):
     """How a trace is counted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     block: int = Field(512, ge=1, le=1_000_000, description="Prompt tokens that one hash id stands for.")
     capacity_blocks: str | None = Field(

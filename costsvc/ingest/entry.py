@@ -52,9 +52,9 @@ def mistake(complaint: str, *place: str | int) -> PydanticCustomError:
 
 
 class Strict(BaseModel):
-    """No field that the schema does not know; no change after reading."""
+    """No field that the schema does not know; no change after reading. What reads it is made when it first does."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class SourceFields(Strict):

@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from costsvc.engine.moments import LengthMoments, quantile_moments, sample_moments
+from costsvc.ingest.entry import Strict
 
 MAX_CONTEXT_TOKENS: Final = 100_000_000
 HOURS: Final = 24
@@ -29,18 +30,14 @@ Rate: TypeAlias = Annotated[float, Field(ge=_LEAST_RPS, le=1e9, allow_inf_nan=Fa
 Number: TypeAlias = Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Quantile(_Part):
+class Quantile(Strict):
     """This share of requests are at most so long."""
 
     share: Share = Field(description="Share of requests. [1]")
     tokens: Tokens = Field(description="Their greatest length. [token]")
 
 
-class LengthBin(_Part):
+class LengthBin(Strict):
     """This share of requests have these two lengths."""
 
     input_tokens: Tokens = Field(description="Prompt length. [token]")
@@ -50,14 +47,14 @@ class LengthBin(_Part):
     )
 
 
-class SystemPrompt(_Part):
+class SystemPrompt(Strict):
     """A prompt that this share of requests begin with."""
 
     tokens: Tokens = Field(description="Its length. [token]")
     share: Share = Field(description="Share of requests. [1]")
 
 
-class DocumentReuse(_Part):
+class DocumentReuse(Strict):
     """Documents put before questions, the popular ones more often."""
 
     count: int = Field(ge=1, le=1_000_000_000, description="How many documents there are. [documents]")
@@ -68,17 +65,15 @@ class DocumentReuse(_Part):
     )
 
 
-class AgentLoop(_Part):
+class AgentLoop(Strict):
     """An agent that calls tools: several requests for one turn of its user."""
 
     steps: Number = Field(description="Mean requests in a turn. [requests]")
     pause_s: Pause = Field(description="Mean time a tool takes. [s]")
 
 
-class TrafficProfile(BaseModel):
+class TrafficProfile(Strict):
     """Where a load's lengths and its sharing come from."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input_tokens: Tokens | None = Field(
         None,

@@ -8,9 +8,10 @@ from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from costsvc.db.snapshot import Catalog
+from costsvc.ingest.entry import Strict
 from costsvc.quoting.flat import ERROR
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import invalid_request
@@ -36,10 +37,8 @@ COLUMNS: Final = (
 )
 
 
-class BudgetLine(BaseModel):
+class BudgetLine(Strict):
     """One use: a quote's request, and how often it comes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="What it is for.")
     quote: dict[str, Any] = Field(description="Parameters of a quote, as in POST /quote.")
@@ -52,10 +51,8 @@ class BudgetLine(BaseModel):
     starts: int = Field(1, ge=1, le=MAX_MONTHS, description="The month, from 1, in which it begins.")
 
 
-class Budget(BaseModel):
+class Budget(Strict):
     """A portfolio and its months."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     first_month: str = Field(pattern=r"^2[0-9]{3}-(0[1-9]|1[0-2])$", description="Such as 2027-01.")
     months: int = Field(12, ge=1, le=MAX_MONTHS, description="How many.")

@@ -11,8 +11,6 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -22,6 +20,7 @@ from pydantic import (
 
 from costsvc.db.entries import Market
 from costsvc.errors import InvalidRequest, UnknownParameter
+from costsvc.ingest.entry import Strict
 from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Pause, Rate, Share, Tokens, TrafficProfile
 
 __all__ = [
@@ -50,10 +49,8 @@ Profile = Annotated[
 ]
 
 
-class QuoteRequest(BaseModel):
+class QuoteRequest(Strict):
     """One quote, as asked. Absent parameters are chosen by the use case and echoed in the answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Text = Field(description="Model id or alias (Hugging Face id, common spelling).")
     gpu: Text = Field(description="GPU id or alias; `h100` is the H100 SXM 80GB.")

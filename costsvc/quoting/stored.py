@@ -7,11 +7,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costsvc.db.quotes import QuoteRepository, QuoteSearch, StoredQuote
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest, Unavailable
+from costsvc.ingest.entry import Strict
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, Text, parse_request
 from costsvc.quoting.tables.table import Column, Table, numbers, texts
@@ -33,10 +34,8 @@ STORED: Final = (
 )
 
 
-class StoredFilter(BaseModel):
+class StoredFilter(Strict):
     """Which stored quotes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     label: Text | None = Field(None, description="Only quotes whose label contains this.")
     model: Text | None = Field(None, description="Only this model, by id or alias.")

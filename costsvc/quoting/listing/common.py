@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costsvc.db.entries import FactSource, Source
 from costsvc.db.names import Index, normalised
 from costsvc.db.snapshot import Catalog
+from costsvc.ingest.entry import Strict
 from costsvc.quoting.money import LEAST_DECIMALS
 
 
-class Day(BaseModel):
+class Day(Strict):
     """The day whose catalog is shown."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     as_of: date | None = Field(None, description="Day whose catalog is shown; absent: today (UTC).")
 
