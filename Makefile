@@ -17,7 +17,11 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-stamp
 DEV := $(VENV)/.dev-stamp
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check -q install
-MAKE_READY := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import costsvc.app, costsvc.engine.formulas as formulas; formulas.make_ready()'
+# What a start imports besides the service, and the service itself, so that no start has to compile it.
+MAKE_READY := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import anyio, compileall, uvicorn, uvloop; \
+	import costsvc.cli.serve; from costsvc import app; \
+	[compileall.compile_dir(one.__path__[0], quiet=1) for one in (anyio, uvicorn, uvloop)]; \
+	app.create_app(app.Settings.model_construct()); app.make_ready()'
 # The project itself, from this folder: what builds it is in the lock, so nothing more is downloaded.
 INSTALL_PROJECT := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
