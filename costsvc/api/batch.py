@@ -34,6 +34,7 @@ from costsvc.quoting.tables.as_xlsx import save_xlsx
 from costsvc.quoting.tables.table import Row
 
 _COLUMNS: Final = (*BEFORE, *QUOTE_COLUMNS)
+_OBJECTS: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 _CHUNK_ROWS: Final = 20
 _CHUNK_BYTES: Final = 65_536
 _CSV, _XLSX, _JSON = FORMATS["csv"], FORMATS["xlsx"], FORMATS["json"]
@@ -80,15 +81,16 @@ async def post_batch(request: Request[Any, Any, Any], service: NamedDependency[S
 
 def _lines(rows: Iterator[Row], wanted: Format) -> Iterator[bytes]:
     """CSV or JSON, some rows at a time."""
+    chunks = iter(lambda: list(islice(rows, _CHUNK_ROWS)), [])
     if wanted is _CSV:
         yield csv_header(_COLUMNS).encode()
-        while chunk := list(islice(rows, _CHUNK_ROWS)):
+        for chunk in chunks:
             yield "".join(csv_row(_COLUMNS, row) for row in chunk).encode()
         return
     separator = '{"items":['
-    for row in rows:
-        members = {column.name: row.get(column.name) for column in _COLUMNS}
-        yield f"{separator}{json.dumps(members, allow_nan=False, ensure_ascii=False)}".encode()
+    for chunk in chunks:
+        members = [{column.name: row.get(column.name) for column in _COLUMNS} for row in chunk]
+        yield f"{separator}{','.join(map(_OBJECTS.encode, members))}".encode()
         separator = ","
     yield (f"{separator}]}}" if separator != "," else "]}").encode()
 

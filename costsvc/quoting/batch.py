@@ -16,7 +16,7 @@ from costsvc.ingest.workbooks import check_workbook
 from costsvc.quoting.flat import quote_table
 from costsvc.quoting.given import from_json
 from costsvc.quoting.request import PARAMETERS
-from costsvc.quoting.rows import RowMaker
+from costsvc.quoting.rows import MOST_KEPT, RowMaker
 from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
 
 MAX_ROWS: Final = 10_000
@@ -24,8 +24,6 @@ LABEL: Final = "label"
 BEFORE: Final[tuple[Column, ...]] = (*numbers("row"), *texts(LABEL))
 _ROWS: Final = "rows"
 _KNOWN: Final = (LABEL, *PARAMETERS)
-# Rows that are read ahead, so that those of one case are solved in one evaluation.
-_SOLVED_TOGETHER: Final = 500
 # A row's first cell beyond the header; no column can be called so.
 _EXTRA: Final = " extra"
 
@@ -81,7 +79,8 @@ def priced(catalog: Catalog, rows: Iterable[Given], today: date) -> Iterator[Row
     """Each row's prices, or its reason, beside its number and label."""
     maker = RowMaker(catalog, today)
     numbered = enumerate(rows, start=1)
-    while window := list(islice(numbered, _SOLVED_TOGETHER)):
+    # Rows are read ahead, so that those of one case are solved in one evaluation.
+    while window := list(islice(numbered, MOST_KEPT)):
         asked = [{name: value for name, value in given.items() if name != LABEL} for _, given in window]
         made = iter(maker.rows([one for one in asked if _EXTRA not in one]))
         for (number, given), one in zip(window, asked, strict=True):
