@@ -41,7 +41,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointGroup:
-    """Measurements of one layout under loads of one mode, as arrays. (1, points)"""
+    """Measurements of one layout under loads of one mode, as arrays; rates are of one replica. (1, points)"""
 
     measurements: tuple[Measurement, ...]
     lengths: Lengths
@@ -186,7 +186,7 @@ def _group(members: tuple[Measurement, ...]) -> PointGroup:
             max_batch=np.concatenate([o.max_batch for o in offered], axis=1),
             prefill_ratio=np.concatenate([o.prefill_ratio for o in offered], axis=1),
         ),
-        output_tokens_per_s=row(one.output_tokens_per_s for one in members),
+        output_tokens_per_s=row(one.output_tokens_per_s / one.point.replicas for one in members),
         ttft_s=row(one.ttft_s for one in members),
         tpot_s=row(one.tpot_s for one in members),
     )

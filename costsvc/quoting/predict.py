@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from costsvc.engine.formulas import Array
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
 from costsvc.engine.memory import memory_budget, sequence_bytes
+from costsvc.engine.parameters import parameter_count
 from costsvc.engine.replica import Replica, compile_replica
 from costsvc.engine.serving import BOUNDS, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
@@ -36,7 +37,7 @@ SMALLEST = 1e-9
 _RELEASE = re.compile(r"\s*~?v?(\d+\.\d+)")
 _DAY = re.compile(r"\d{4}(-\d{2}){0,2}(?!\d)")
 _VLLM_0_7 = "2025-01-27"
-_VENDOR_FLOODS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
+_VENDOR_SPELLINGS = frozenset({"trtllm", "tensorrt-llm", "trt-llm"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,18 +120,22 @@ def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
     weights = catalog.weight_plan_spec(plain_dtype(text_of(row, "weight_dtype")) or model.released_weights)
     refuse_without_kernel(gpu, stack, weights)
     tp, pp, dp, ep = parallelism(row, model)
-    deployment = Deployment(
-        tp=tp, pp=pp, ep=ep, dp=dp, weights=weights, kv=cache_dtype(catalog, row, gpu, stack, weights)
-    )
+    kv = cache_dtype(catalog, row, gpu, stack, weights)
+    layout = Deployment(tp=tp, pp=pp, ep=ep, dp=dp, weights=weights, kv=kv)
+    copies = _copies(row, model, gpu, layout)
+    deployment = replace(layout, dp=dp // copies)
     refuse_impossible(model.spec, deployment)
     prompt, output = required_number(row, "isl"), required_number(row, "osl")
+    concurrency = number_of(row, "concurrency", least=SMALLEST)
+    busy = copies if concurrency is None else max(min(copies, math.floor(concurrency)), 1)
     return Point(
         model=model,
         gpu=gpu,
         stack=stack,
         deployment=deployment,
         traffic=_traffic(prompt, output, number_of(row, "cached_tokens") or 0.0),
-        offered=_offered(row),
+        offered=_offered(row, concurrency, busy),
+        replicas=busy,
     )
 
 
@@ -245,6 +250,24 @@ def parallelism(row: Mapping[str, str], model: ModelEntry) -> tuple[int, int, in
     return tp, pp, dp, _dividing(count_of(row, "ep") or 1, tp * dp)
 
 
+def _copies(row: Mapping[str, str], model: ModelEntry, gpu: GpuEntry, layout: Deployment) -> int:
+    """How many copies of the model stand behind a balancer: one to a data-parallel rank, or one of all ranks.
+
+    Ranks are of attention alone, and share the experts, where the table says over how many ranks those are spread
+    or counts the ranks inside tp, where the engine has no other (TensorRT-LLM), and where no rank could hold the model.
+    """
+    shared = (
+        layout.ep > 1
+        or text_of(row, "ep") is not None
+        or (count_of(row, "tp") or layout.tp) > layout.tp
+        or (text_of(row, "engine") or "").casefold() in _VENDOR_SPELLINGS
+        or parameter_count(model.spec) * layout.weights.experts.value_bytes
+        > gpu.spec.memory_bytes * layout.tp * layout.pp
+    )
+    routed = any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups)
+    return 1 if routed and shared else layout.dp
+
+
 def _floods_with_attention_dp(row: Mapping[str, str]) -> bool:
     """Whether a table's `tp` of a MoE model means attention data-parallel ranks.
 
@@ -254,7 +277,7 @@ def _floods_with_attention_dp(row: Mapping[str, str]) -> bool:
     release = _RELEASE.match(text_of(row, "engine_version") or "")
     stated = text_of(row, "ep") or text_of(row, "dp") or text_of(row, "concurrency")
     flood = text_of(row, "mode") == "offline-maxthroughput" and not stated
-    vendor = (text_of(row, "engine") or "").casefold() in _VENDOR_FLOODS
+    vendor = (text_of(row, "engine") or "").casefold() in _VENDOR_SPELLINGS
     return flood and vendor and release is not None and float(release.group(1)) >= 1.0
 
 
@@ -298,14 +321,16 @@ def offered_load(
     )
 
 
-def _offered(row: Mapping[str, str]) -> Offered:
+def _offered(row: Mapping[str, str], concurrency: float | None, copies: int) -> Offered:
+    """What each of so many copies gets."""
+    rps = number_of(row, "rps", least=SMALLEST)
     mode = text_of(row, "mode") or "continuous"
     if mode not in get_args(LoadMode):
         raise InvalidRequest(f"mode is '{mode}'; it is one of {', '.join(get_args(LoadMode))}.", field="mode")
     return offered_load(
         mode,
-        concurrency=number_of(row, "concurrency", least=SMALLEST),
-        rps=number_of(row, "rps", least=SMALLEST),
+        concurrency=None if concurrency is None else concurrency / copies,
+        rps=None if rps is None else rps / copies,
         max_batch=number_of(row, "max_batch", least=1.0),
     )
 

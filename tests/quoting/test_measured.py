@@ -86,3 +86,37 @@ def test_a_long_sweep_counts_no_more_than_one_point(catalog: Catalog, tmp_path: 
     assert (whole.regime, table.regime) == ("all", "throughput_made")
     assert whole.p90_error_share == pytest.approx(0.4)
     assert whole.median_error_share == pytest.approx(0.1)
+
+
+COPIES = {**ROW, "n_gpus": "8", "tp": "2", "dp": "4", "mode": "continuous", "concurrency_or_batch": "32"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "layout", "replicas"),
+    [
+        ({}, (2, 1), 4),
+        ({"concurrency_or_batch": "3"}, (2, 1), 3),
+        ({"model": "gpt-oss-120b"}, (2, 1), 4),
+        ({"model": "gpt-oss-120b", "ep": "4"}, (2, 4), 1),
+        ({"model": "gpt-oss-120b", "engine": "trtllm"}, (2, 4), 1),
+        ({"model": "deepseek-v3", "gpu": "h200", "tp": "1", "dp": "8"}, (1, 8), 1),
+        ({"model": "gpt-oss-120b", "tp": "8", "dp": "8"}, (1, 8), 1),
+    ],
+)
+def test_ranks_that_share_no_experts_are_copies_and_share_the_load(
+    catalog: Catalog, tmp_path: Path, changed: Mapping[str, str], layout: tuple[int, int], replicas: int
+) -> None:
+    (one,), _ = read(catalog, tmp_path, {**COPIES, **changed})
+    point = one.point
+    assert (point.deployment.tp, point.deployment.dp, point.replicas) == (*layout, replicas)
+    users = float({**COPIES, **changed}["concurrency_or_batch"])
+    assert float(point.offered.concurrency[0, 0]) == users / replicas
+
+
+def test_copies_do_as_much_as_one_of_them_times_their_number(catalog: Catalog, tmp_path: Path) -> None:
+    single = {**ROW, "n_gpus": "2", "tp": "2", "mode": "continuous", "concurrency_or_batch": "8"}
+    (alone,), _ = read(catalog, tmp_path, {**single, "output_tok_s": "250"})
+    (four,), _ = read(catalog, tmp_path, COPIES)
+    assert four.configuration == alone.configuration
+    errors = predicted_errors(catalog, [alone, four])
+    assert errors.rate[0] == pytest.approx(errors.rate[1])
