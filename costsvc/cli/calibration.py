@@ -17,7 +17,7 @@ from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.ingest.knobs import read_knobs
 from costsvc.quoting.accuracy import Figure, headline
 from costsvc.quoting.bands import bands, measured_region
-from costsvc.quoting.calibrate import FOLDS, ITERATIONS, Fitted, calibrate
+from costsvc.quoting.calibrate import FOLDS, HELD_OUT_TOGETHER, ITERATIONS, Fitted, calibrate
 from costsvc.quoting.calibration_files import Heading, changes, judgement_file
 from costsvc.quoting.kernel_tables import kernel_priors
 from costsvc.quoting.knobs import names
@@ -28,7 +28,6 @@ from costsvc.quoting.validation_file import HELD_OUT
 
 FITTED, BANDS = "calibration/fitted.yaml", "calibration/bands.yaml"
 SHOWN_CHANGES = 40
-USUAL_SETTINGS = 200
 
 _FOLDER = click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 
@@ -36,7 +35,14 @@ _FOLDER = click.argument("folder", type=click.Path(exists=True, file_okay=False,
 @click.command("calibrate")
 @_FOLDER
 @click.option("--dry-run", is_flag=True, help="Show what would change and write nothing.")
-def calibrate_command(folder: Path, dry_run: bool) -> None:
+@click.option(
+    "--hold-out",
+    type=click.Choice(list(HELD_OUT_TOGETHER)),
+    default="configuration",
+    show_default=True,
+    help="What is kept whole out of a fit to measure its error; nothing is written for any but configurations.",
+)
+def calibrate_command(folder: Path, dry_run: bool, hold_out: str) -> None:
     """Fit efficiencies and overheads to the measured points in FOLDER.
 
     FOLDER holds throughput_*.csv and, where there are any, kernel_*.csv.gz. Writes calibration/fitted.yaml,
@@ -46,9 +52,16 @@ def calibrate_command(folder: Path, dry_run: bool) -> None:
     catalog = Catalog(read_catalog(root), revision=None)
     today = datetime.now(UTC).date()
     measurements, left = _points(catalog, folder)
-    with _progress("Fitting", ITERATIONS * USUAL_SETTINGS + FOLDS) as step:
+    with _progress("Fitting", ITERATIONS + FOLDS) as step:
         fitted = calibrate(
-            catalog, read_knobs(root), measurements, kernel_priors(catalog, folder), today, "fit", step
+            catalog,
+            read_knobs(root),
+            measurements,
+            kernel_priors(catalog, folder),
+            today,
+            "fit",
+            step,
+            together=hold_out,
         )
     click.echo(f"{len(measurements)} points used, {left} rows left out.")
     for title, errors in (("in sample", fitted.in_sample), ("held out", fitted.held_out)):
@@ -61,7 +74,7 @@ def calibrate_command(folder: Path, dry_run: bool) -> None:
         click.echo(line)
     if len(lines) > SHOWN_CHANGES:
         click.echo(f"... and {len(lines) - SHOWN_CHANGES} more")
-    if not dry_run:
+    if not dry_run and hold_out == "configuration":
         _write(root, fitted, measurements, today)
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from costsvc.engine.formulas import Array
 from costsvc.engine.loads import Offered, serve
@@ -18,6 +17,10 @@ Vector = NDArray[np.float64]
 ROBUST_SCALE: Final = 0.1
 DIFFERENCE_STEP: Final = 1e-3
 MISSING_PENALTY: Final = 1.0
+LONGEST_STEP: Final = 0.5
+SHORTEST_STEP_SHARE: Final = 1 / 16
+REWEIGHTINGS: Final = 8
+SETTLED: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,76 +86,109 @@ def log_errors(group: FitGroup, replica: Replica) -> tuple[Array, Array, Array]:
 
 
 def fit(problem: Problem, iterations: int, progress: Callable[[], None] = lambda: None) -> Vector:
-    """Robust regularised least squares on the logarithms of measured over predicted.
+    """Robust regularised least squares on the logarithms of measured over predicted, by Gauss and Newton's steps.
 
     Points may be wrong or of something that their table does not say, so far ones hardly pull (Cauchy's loss);
-    ties are none of this, or a few odd points would carry a broad value far from all that rests on it.
+    ties are none of this, or a few odd points would carry a broad value far from all that rests on it. Each step
+    solves the linear problem with weights that follow its residuals; it is halved until the loss falls.
     Deterministic: the same points give the same parameters. `progress` is called once an iteration.
 
     References
     ----------
-    .. [1] Triggs et al., "Bundle adjustment," 2000, section 4.3 (robust losses); Gelman et al., Bayesian Data
-       Analysis, 3rd ed., chapter 5 (partial pooling towards a parent).
+    .. [1] Holland and Welsch, "Robust regression using iteratively reweighted least-squares," Communications in
+       Statistics A6, 1977; Gelman et al., Bayesian Data Analysis, 3rd ed., chapter 5 (partial pooling towards a
+       parent).
     """
-
-    def residuals(x: Vector) -> Vector:
-        data = [
-            _residuals(problem, group, replica)[0]
-            for group, replica in zip(problem.groups, problem.layouts(x), strict=True)
-        ]
-        return np.concatenate([*data, _ties(problem, x)])
-
-    def jacobian(x: Vector) -> Vector:
+    ties = _Ties.of(problem)
+    x, loss = problem.start, np.inf
+    for _ in range(iterations):
         progress()
-        tied = _tie_slopes(problem)
-        data = []
-        for group, moved in zip(problem.groups, problem.moved(x, -DIFFERENCE_STEP), strict=True):
-            rows = _residuals(problem, group, moved.replica)
-            slopes = np.zeros((rows.shape[1], len(x)))
-            slopes[:, moved.columns] = ((rows[1:] - rows[0]) / -DIFFERENCE_STEP).T
-            data.append(slopes)
-        return np.concatenate([*data, tied])
-
-    def loss(z: Vector) -> Vector:
-        return _loss(z, len(problem.prior))
-
-    solution = least_squares(
-        residuals,
-        problem.start,
-        jac=jacobian,
-        bounds=(-np.inf, problem.upper),
-        loss=cast("Any", loss),
-        f_scale=ROBUST_SCALE,
-        max_nfev=iterations,
-        x_scale="jac",
-    )
-    return np.asarray(solution.x)
+        rows, slopes = _linear(problem, x)
+        before = _loss(rows, ties.distances(x))
+        step = np.clip(_reweighted(problem, ties, x, rows, slopes) - x, -LONGEST_STEP, LONGEST_STEP)
+        share = 1.0
+        while share >= SHORTEST_STEP_SHARE:
+            loss = _loss(_rows(problem, x + share * step), ties.distances(x + share * step))
+            if loss < before:
+                x = x + share * step
+                break
+            share /= 2.0
+        if not loss < before * (1.0 - SETTLED):
+            break
+    return x
 
 
-def _loss(squares: Vector, ties: int) -> Vector:
-    """Loss of squared residuals and its first two derivatives: Cauchy's of points, plain of the last `ties`."""
-    found = np.stack([squares, np.ones_like(squares), np.zeros_like(squares)])
-    rise = 1.0 + squares[:-ties]
-    found[:, :-ties] = np.log(rise), 1.0 / rise, -1.0 / rise**2
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """Distances of parameters from their parents, or from their priors, in deviations: `matrix @ x - offsets`."""
+
+    matrix: Vector
+    offsets: Vector
+
+    @classmethod
+    def of(cls, problem: Problem) -> "_Ties":
+        each, tied = np.arange(len(problem.prior)), problem.parent >= 0
+        matrix = np.diag(1.0 / problem.deviation)
+        matrix[each[tied], problem.parent[tied]] -= 1.0 / problem.deviation[tied]
+        return cls(matrix, np.where(tied, 0.0, problem.prior) / problem.deviation)
+
+    def distances(self, x: Vector) -> Vector:
+        return np.asarray(self.matrix @ x - self.offsets)
+
+
+def _loss(rows: Vector, distances: Vector) -> float:
+    """Cauchy's loss of points, plain squares of ties."""
+    return float(np.sum(np.log1p(rows**2)) + np.sum(distances**2))
+
+
+def _reweighted(problem: Problem, ties: _Ties, x: Vector, rows: Vector, slopes: Vector) -> Vector:
+    """Where the loss of the problem as it is at x, made linear, is smallest."""
+    tied, pulled = ties.matrix.T @ ties.matrix, ties.matrix.T @ ties.offsets
+    near = x
+    for _ in range(REWEIGHTINGS):
+        weighted = slopes.T / (1.0 + (rows + slopes @ (near - x)) ** 2)
+        found = _bounded(weighted @ slopes + tied, weighted @ (slopes @ x - rows) + pulled, problem.upper)
+        moved, near = np.max(np.abs(found - near)), found
+        if moved < SETTLED:
+            break
+    return near
+
+
+def _bounded(normal: Vector, target: Vector, upper: Vector) -> Vector:
+    """Solve normal equations; those that would pass their bound lie on it, and the others make the best of it."""
+    found, free = upper.copy(), np.ones(len(upper), dtype=bool)
+    while free.any():
+        held = ~free
+        rest = target[free] - normal[np.ix_(free, held)] @ upper[held]
+        found[free] = np.linalg.solve(normal[np.ix_(free, free)], rest)
+        beyond = free & (found > upper)
+        if not beyond.any():
+            break
+        found[beyond], free = upper[beyond], free & ~beyond
     return found
 
 
+def _rows(problem: Problem, x: Vector) -> Vector:
+    """Weighted errors of all points under x, in units of the robust scale."""
+    pairs = zip(problem.groups, problem.layouts(x), strict=True)
+    return np.concatenate([_residuals(problem, group, replica)[0] for group, replica in pairs])
+
+
+def _linear(problem: Problem, x: Vector) -> tuple[Vector, Vector]:
+    """The same, and their slopes by each parameter."""
+    errors, slopes = [], []
+    for group, moved in zip(problem.groups, problem.moved(x, -DIFFERENCE_STEP), strict=True):
+        rows = _residuals(problem, group, moved.replica)
+        wide = np.zeros((rows.shape[1], len(x)))
+        wide[:, moved.columns] = ((rows[1:] - rows[0]) / -DIFFERENCE_STEP).T
+        errors.append(rows[0])
+        slopes.append(wide)
+    return np.concatenate(errors), np.concatenate(slopes)
+
+
 def _residuals(problem: Problem, group: FitGroup, replica: Replica) -> Vector:
-    """Weighted log errors of a group. (rows of the calibration, 3 x points)"""
+    """Weighted log errors of a group, in units of the robust scale. (rows of the calibration, 3 x points)"""
     weights = problem.weights
     parts = zip(log_errors(group, replica), (weights.rate, weights.tpot, weights.ttft), strict=True)
-    return np.concatenate([np.nan_to_num(error) * weight * group.weight for error, weight in parts], axis=1)
-
-
-def _ties(problem: Problem, x: Vector) -> Vector:
-    """Distance of each parameter from its parent, or from its prior, in deviations."""
-    centre = np.where(problem.parent >= 0, x[problem.parent], problem.prior)
-    return np.asarray(ROBUST_SCALE * (x - centre) / problem.deviation)
-
-
-def _tie_slopes(problem: Problem) -> Vector:
-    each = np.arange(len(problem.prior))
-    slopes = np.diag(ROBUST_SCALE / problem.deviation)
-    tied = problem.parent >= 0
-    slopes[each[tied], problem.parent[tied]] -= ROBUST_SCALE / problem.deviation[tied]
-    return np.asarray(slopes)
+    rows = [np.nan_to_num(error) * weight * group.weight for error, weight in parts]
+    return np.concatenate(rows, axis=1) / ROBUST_SCALE

@@ -58,9 +58,10 @@ class KnobWeights(Strict):
 
 
 class KnobsFile(Strict):
-    """`fit/knobs.yaml`."""
+    """`fit/knobs.yaml`. `kin` says of a generation whose kernels it runs where nothing was measured of it."""
 
     weights: KnobWeights
+    kin: dict[Slug, Slug] = Field(default_factory=dict)
     knobs: Annotated[list[KnobFields], Field(min_length=1)]
 
 

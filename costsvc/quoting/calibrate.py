@@ -18,15 +18,28 @@ from costsvc.engine.specs import Mode
 from costsvc.ingest.knobs import KnobsFile, KnobWeights
 from costsvc.quoting.case import architecture_of
 from costsvc.quoting.kernel_tables import Priors
-from costsvc.quoting.knobs import Setting, expand, indices_by_judgement, judgements_of, names
+from costsvc.quoting.knobs import (
+    Setting,
+    expand,
+    indices_by_judgement,
+    inherited,
+    judgements_of,
+    names,
+)
 from costsvc.quoting.measured import Measurement, PointGroup, grouped
 from costsvc.quoting.perturbed import with_steps
 
 ITERATIONS = 12
-FOLD_ITERATIONS = 12
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
+CENTRED, CENTRING_CONFIGURATIONS = "slowdown_ratio", 5.0
+HELD_OUT_TOGETHER: Mapping[str, Callable[[Measurement], tuple[str, ...]]] = {
+    "configuration": lambda one: one.configuration,
+    "model": lambda one: (one.point.model.id,),
+    "accelerator": lambda one: (one.point.gpu.id,),
+}
+"""What a fit for held-out errors does not see at all of what it then predicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,20 +156,28 @@ def calibrate(
     dated: date,
     source_id: str,
     progress: Callable[[], None] = lambda: None,
+    *,
+    together: str = "configuration",
 ) -> Fitted:
     """Fit on all points; then, for the error on unseen ones, on four fifths of the configurations at a time.
 
     Folds are of whole configurations and follow from their names alone, so the result does not depend on
     the order of the rows.
+
+    Parameters
+    ----------
+    together : str
+        What folds are of, one of `HELD_OUT_TOGETHER`.
     """
     groups = grouped(measurements)
     fitting = Fitting(catalog, knobs, groups, priors)
-    values = fit(fitting.problem(), ITERATIONS, progress)
-    held_out = _held_out(catalog, knobs, measurements, priors, progress)
+    values = centred(fitting, fit(fitting.problem(), ITERATIONS, progress))
+    held_out = _held_out(catalog, knobs, measurements, priors, progress, together)
+    judgements = judgements_of(fitting.settings, values, dated, source_id)
     return Fitted(
         settings=fitting.settings,
         values=values,
-        judgements=tuple(judgements_of(fitting.settings, values, dated, source_id)),
+        judgements=(*judgements, *inherited(judgements, knobs.kin)),
         in_sample=errors_of(fitting, values),
         held_out=_joined([fold for fold in held_out if fold.measurements]),
     )
@@ -168,6 +189,32 @@ def errors_of(fitting: Fitting, values: Vector) -> Errors:
     return _errors(fitting.groups, [log_errors(_fit_group(group, {}), layout) for group, layout in pairs])
 
 
+def centred(fitting: Fitting, values: Vector) -> Vector:
+    r"""Values under which the rates of a stack lean to neither side in the median; with pools, TPOT's inverse.
+
+    Points that are far off lie to one side and pull a fit with them, little as each may pull. A stack's slowness
+    takes :math:`n / (n + 5)` of its median error, with n configurations that say so.
+    """
+    errors = errors_of(fitting, values)
+    pooled = [one.point.deployment.mode == "disaggregated" for one in errors.measurements]
+    rates = np.where(pooled, 1.0 / errors.tpot, errors.rate)
+    known = np.isfinite(rates)
+    stacks = np.asarray([one.point.stack.id for one in errors.measurements])
+    leans: dict[str, float] = {}
+    for stack in sorted(set(stacks[known])):
+        of = known & (stacks == stack)
+        configurations = {
+            one.configuration for one, is_of in zip(errors.measurements, of, strict=True) if is_of
+        }
+        share = len(configurations) / (len(configurations) + CENTRING_CONFIGURATIONS)
+        leans[stack] = share * float(np.median(np.log(rates[of])))
+    moves = [
+        leans.get(dict(setting.scope).get("stack", ""), 0.0) if setting.knob.name == CENTRED else 0.0
+        for setting in fitting.settings
+    ]
+    return np.asarray(values + np.asarray(moves))
+
+
 def predicted_errors(catalog: Catalog, measurements: Sequence[Measurement]) -> Errors:
     """Errors of the catalog's own judgements."""
     groups = grouped(measurements)
@@ -176,9 +223,9 @@ def predicted_errors(catalog: Catalog, measurements: Sequence[Measurement]) -> E
     return _errors(groups, found)
 
 
-def fold_of(configuration: tuple[str, ...]) -> int:
-    """Which fold a configuration is held out in."""
-    return blake2b("|".join(configuration).encode(), digest_size=4).digest()[0] % FOLDS
+def fold_of(name: tuple[str, ...]) -> int:
+    """Which fold a configuration, a model or an accelerator is held out in."""
+    return blake2b("|".join(name).encode(), digest_size=4).digest()[0] % FOLDS
 
 
 def _held_out(
@@ -187,12 +234,13 @@ def _held_out(
     measurements: Sequence[Measurement],
     priors: Priors,
     progress: Callable[[], None],
+    together: str,
 ) -> list[Errors]:
     """All folds, each in a process of its own; their order and so the result is fixed."""
-    folds = sorted({fold_of(one.configuration) for one in measurements})
+    folds = sorted({fold_of(HELD_OUT_TOGETHER[together](one)) for one in measurements})
     found = []
     with ProcessPoolExecutor(PROCESSES) as pool:
-        work = partial(_errors_of_fold, catalog.content, knobs, measurements, priors)
+        work = partial(_errors_of_fold, catalog.content, knobs, measurements, priors, together)
         for errors in pool.map(work, folds):
             found.append(errors)
             progress()
@@ -204,15 +252,18 @@ def _errors_of_fold(
     knobs: KnobsFile,
     measurements: Sequence[Measurement],
     priors: Priors,
+    together: str,
     fold: int,
 ) -> Errors:
     """Fit without a fold, from the priors alone so that nothing of it is known, and predict the fold."""
     catalog = Catalog(content, revision=None)
-    seen = [one for one in measurements if fold_of(one.configuration) != fold]
-    unseen = grouped(one for one in measurements if fold_of(one.configuration) == fold)
+    name = HELD_OUT_TOGETHER[together]
+    seen = [one for one in measurements if fold_of(name(one)) != fold]
+    unseen = grouped(one for one in measurements if fold_of(name(one)) == fold)
     fitting = Fitting(catalog, knobs, grouped(seen), priors)
     problem = fitting.problem()
-    fitted = fit(replace(problem, start=np.minimum(problem.prior, problem.upper)), FOLD_ITERATIONS)
+    start = np.minimum(problem.prior, problem.upper)
+    fitted = centred(fitting, fit(replace(problem, start=start), ITERATIONS))
     table = judgements_of(fitting.settings, fitted, date.min, "")
     replicas = _replicas_under(catalog, fitting, table, unseen)
     return _errors(unseen, [log_errors(_fit_group(g, {}), r) for g, r in zip(unseen, replicas, strict=True)])

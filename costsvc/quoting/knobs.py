@@ -129,6 +129,31 @@ def judgements_of(
     return found
 
 
+def inherited(judgements: Iterable[Judgement], kin: Mapping[str, str]) -> list[Judgement]:
+    """What generations without a point take from the one whose kernels they run.
+
+    Parameters
+    ----------
+    kin : mapping
+        Generation to the generation that it takes after.
+    """
+    fitted = list(judgements)
+    found = [
+        replace(
+            one,
+            scope=tuple(sorted((dict(one.scope) | {"generation": younger}).items())),
+            kind="estimate",
+            points=None,
+            reason=f"Nothing was measured of this generation: what was fitted for {elder}, whose kernels it runs",
+        )
+        for younger, elder in sorted(kin.items())
+        for one in fitted
+        if ("generation", elder) in one.scope and "gpu" not in dict(one.scope)
+    ]
+    places = {(one.name, one.scope) for one in fitted}
+    return [one for one in found if (one.name, one.scope) not in places]
+
+
 def indices_by_judgement(settings: Sequence[Setting]) -> Mapping[tuple[str, Scope], int]:
     """Which setting a judgement's name and scope belong to."""
     found: dict[tuple[str, Scope], int] = {}

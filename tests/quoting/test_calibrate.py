@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.calibration import fit
+from costsvc.engine.calibration import _bounded, fit
 from costsvc.engine.loads import serve
 from costsvc.engine.serving import lengths_of
 from costsvc.ingest.judgements import ScopeKey
 from costsvc.ingest.knobs import KnobFields, KnobsFile, KnobWeights
-from costsvc.quoting.calibrate import FOLDS, Fitting, calibrate, errors_of, fold_of, predicted_errors
-from costsvc.quoting.knobs import expand
+from costsvc.quoting.calibrate import (
+    FOLDS,
+    HELD_OUT_TOGETHER,
+    Fitting,
+    calibrate,
+    centred,
+    errors_of,
+    fold_of,
+    predicted_errors,
+)
+from costsvc.quoting.knobs import expand, inherited, judgements_of
 from costsvc.quoting.measured import Measurement, grouped
 from costsvc.quoting.predict import point_of, replica_of
 
@@ -107,11 +116,51 @@ def test_a_few_odd_points_do_not_carry_off_a_broad_value(catalog: Catalog) -> No
     """Most points of a generation rest on their own accelerator; two odd ones do not move what is above it."""
     points = measurements(catalog, slower=1.0)
     odd = [replace(one, output_tokens_per_s=one.output_tokens_per_s / 5.0) for one in points[:2]]
-    tight = knob("slowdown_ratio", 1.0).model_copy(update={"deviations": [0.05]})
+    of = {"gpu": "h100-sxm", "generation": "hopper", "stack": "vllm", "dtype": "bf16"}
+    own = catalog.judgements.find("slowdown_ratio", of).value
+    tight = knob("slowdown_ratio", own).model_copy(update={"deviations": [0.05]})
     fitting = Fitting(catalog, KnobsFile(weights=WEIGHTS, knobs=[tight]), grouped(odd), {})
     problem = fitting.problem()
     found = fit(replace(problem, start=problem.prior), 10)
-    assert 1.0 < np.exp(found[0]) < 1.15
+    assert 1.0 < np.exp(found[0]) / own < 1.15
+
+
+def test_a_stack_that_leans_is_centred_by_as_much_as_its_configurations_say(catalog: Catalog) -> None:
+    points = measurements(catalog, slower=1.2)
+    knobs = [knob("slowdown_ratio", 1.0, ["generation", "stack"]), knob("pipeline_bubble_share", 0.1)]
+    fitting = Fitting(catalog, KnobsFile(weights=WEIGHTS, knobs=knobs), grouped(points), {})
+    before = fitting.problem().prior
+    after = centred(fitting, before)
+    leans = [float(np.median(np.log(errors_of(fitting, values).rate))) for values in (before, after)]
+    configurations = len({one.configuration for one in points})
+    assert leans[1] == pytest.approx(leans[0] * (1.0 - configurations / (configurations + 5.0)), rel=0.05)
+    moved = [setting.scope for setting, step in zip(fitting.settings, after - before, strict=True) if step]
+    assert moved == [setting.scope for setting in fitting.settings if ("stack", "vllm") in setting.scope]
+
+
+def test_a_bound_holds_and_the_others_make_the_best_of_it() -> None:
+    normal, target = np.asarray([[2.0, 1.0], [1.0, 2.0]]), np.asarray([3.0, 0.0])
+    free = _bounded(normal, target, np.full(2, np.inf))
+    assert free == pytest.approx([2.0, -1.0])
+    assert _bounded(normal, target, np.asarray([1.0, np.inf])) == pytest.approx([1.0, -0.5])
+
+
+@pytest.mark.parametrize(("together", "of"), [("model", "model"), ("accelerator", "gpu")])
+def test_whole_models_and_cards_can_be_held_out(catalog: Catalog, together: str, of: str) -> None:
+    name = HELD_OUT_TOGETHER[together]
+    points = measurements(catalog, slower=1.0)
+    assert {name(one) for one in points} == {(getattr(one.point, of).id,) for one in points}
+
+
+def test_a_generation_without_points_takes_after_the_one_whose_kernels_it_runs(catalog: Catalog) -> None:
+    knobs = [knob("slowdown_ratio", 1.0, ["generation", "stack"], ["gpu", "stack"])]
+    settings = expand(knobs, grouped(measurements(catalog, slower=1.0)), {})
+    fitted = judgements_of(settings, np.linspace(0.1, 0.3, len(settings)), date(2026, 11, 29), "fit")
+    elder = next(one for one in fitted if ("generation", "blackwell") in one.scope)
+    (heir,) = inherited(fitted, {"blackwell-ultra": "blackwell", "hopper": "blackwell", "cdna4": "cdna3"})
+    assert heir.scope == (("generation", "blackwell-ultra"), ("stack", "vllm"))
+    assert (heir.value, heir.kind, heir.points) == (elder.value, "estimate", None)
+    assert "blackwell" in (heir.reason or "")
 
 
 def test_a_configuration_is_held_out_whole(catalog: Catalog) -> None:
