@@ -59,9 +59,9 @@ def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
     return tokens * experts_per_token / np.maximum(touched, 1.0)
 
 
-def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any, dp: Any) -> Any:
-    """Prompt tokens of a step that has some: what a rank takes of a prompt, or all that arrive, in the room. [token]"""
-    return np.minimum(np.maximum(arriving, np.minimum(uncached, room / dp)), room)
+def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any, dp: Any, gathered: Any) -> Any:
+    """Prompt tokens of a step that has some: what `gathered` ranks take of a prompt, or all that arrive. [token]"""
+    return np.minimum(np.maximum(arriving, gathered * np.minimum(uncached, room / dp)), room)
 
 
 def busiest_prefill(prefill: Any, rank_share: Any, dp: Any, prompt: Any) -> Any:
@@ -131,8 +131,9 @@ LOOP: Final = (
     "full_prefill_step_s",
     "prefill_s",
     "ttft_alone_s",
+    "prompt_gathering_share",
 )
-_LIMIT, _UNCACHED, _ARRIVING, _PER_PROMPT, _RESIDENT, _FLOOR, _FULL, _POOL, _ALONE = range(len(LOOP))
+_LIMIT, _UNCACHED, _ARRIVING, _PER_PROMPT, _RESIDENT, _FLOOR, _FULL, _POOL, _ALONE, _GATHER = range(len(LOOP))
 STEPS: Final = (
     "rank_share",
     "dp",
@@ -219,7 +220,8 @@ def _pace(of: Coefficients, row: Array, sequences: float) -> tuple[float, float,
         return decode_s, row[_FULL], decode_s, 0.0, row[_LIMIT]
     room = np.maximum(row[_LIMIT] - sequences * row[_VERIFIED], 1.0)
     arriving = row[_ARRIVING] * sequences
-    prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP])
+    gathered = 1.0 + row[_GATHER] * np.maximum(np.minimum(sequences, row[_DP]) - 1.0, 0.0)
+    prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP], gathered)
     share = np.minimum(arriving / prefill, 1.0)
     if of.keeps_cache:
         decode_s = _step_s(of, row, sequences, 0.0, sequences)

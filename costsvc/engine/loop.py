@@ -137,6 +137,7 @@ def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> L
         full_s,
         prefill_s,
         alone_s,
+        calibration.prompt_gathering_share,
     )
     step = StepPlan(replica, loop_batch(replica, lengths, 1.0, 0.0))
     draft, own_end = step.draft, len(LOOP) + step.places

@@ -330,7 +330,9 @@ class Calibration:
     exchange_latency_s: float
     exchange_overlap_share: float
     pipeline_bubble_share: float
+    prompt_gathering_share: float
     step_overhead_s: float
+    parallel_overhead_s: float
     layer_overhead_s: float
     eager_layer_s: float
     captured_tokens: float

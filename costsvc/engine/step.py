@@ -271,6 +271,7 @@ def _of_replica(replica: Replica) -> _OfReplica:
         return operators.gemm(parameters, dtype, gpu, efficiency).times(slow)
 
     host = calibration.slowdown_ratio / replica.dp
+    workers_s = np.where(replica.tp * replica.pp * replica.dp > 1, calibration.parallel_overhead_s, 0.0)
     return _OfReplica(
         slowdown_ratio=slow,
         rank_share=1.0 / (replica.dp * replica.pp),
@@ -284,7 +285,7 @@ def _of_replica(replica: Replica) -> _OfReplica:
         layer_overhead_s=slow * replica.plain_layers * calibration.layer_overhead_s,
         launches_s=replica.pp * replica.plain_layers * calibration.eager_layer_s,
         captured_tokens=calibration.captured_tokens,
-        step_overhead_s=calibration.slowdown_ratio * calibration.step_overhead_s,
+        step_overhead_s=calibration.slowdown_ratio * (calibration.step_overhead_s + workers_s),
         sampled_s=host * calibration.token_overhead_s,
         prompt_s=host * calibration.prompt_overhead_s if replica.deployments[0].kv_cache else 0.0,
         verified_tokens=replica.verified_tokens,

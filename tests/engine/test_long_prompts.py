@@ -1,5 +1,6 @@
 """Prompts longer than a step: chunked on the rank that they lie on, and worth waiting for."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from costsvc.engine.loop import run_loop
 from costsvc.engine.quantiles import ttft_quantiles_s
+from costsvc.engine.replica import Replica
 from costsvc.engine.serving import lengths_of, solve
 from costsvc.engine.specs import Objectives
 from tests.engine.shapes import one, requests, served
@@ -49,3 +51,26 @@ def test_long_prompts_make_some_wait_though_few_steps_carry_one() -> None:
     assert late_s > 1.5 * median_s
     quiet = run_loop(replica, lengths, state.sequences, 0.0)
     assert one(state.loop.ttft_s) - one(quiet.ttft_s) > 0.1 * one(state.loop.mixed_step_s)
+
+
+def test_ranks_that_take_their_prompts_together_wait_less_for_one_another() -> None:
+    apart, together = (gathering("deepseek-v3", share) for share in (0.0, 0.8))
+    lengths = lengths_of(requests(7_680, 512))
+    steps = [one(run_loop(of, lengths, np.asarray([[64.0]]), 0.8).step_s) for of in (apart, together)]
+    assert steps[1] < 0.9 * steps[0]
+
+
+def test_few_sequences_gather_no_more_prompts_than_they_are() -> None:
+    lengths = lengths_of(requests(7_680, 512))
+    loops = [
+        run_loop(gathering("deepseek-v3", 1.0), lengths, np.asarray([[users]]), 0.8)
+        for users in (1.0, 3.0, 64.0)
+    ]
+    assert [one(loop.mixed_prefill) for loop in loops] == pytest.approx(
+        [7_680, 3 * 7_680, 8 * 7_680], rel=0.01
+    )
+
+
+def gathering(model: str, share: float) -> Replica:
+    replica = served(model, "h200-sxm", dp=8, ep=8)
+    return replace(replica, calibration=replace(replica.calibration, prompt_gathering_share=share))
