@@ -18,8 +18,8 @@ from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.ingest.hugging_face.files import LARGEST_BYTES, config_of, file_text, read_config
 from costsvc.ingest.hugging_face.given import GivenFacts, ImportedConfig
 from costsvc.ingest.hugging_face.importing import ImportedModel, import_config
+from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.importing import with_model
-from costsvc.quoting.request import invalid_request
 
 _GIVEN = tuple(name for name in GivenFacts.model_fields if name != "source")
 _WHOLE_NUMBERS = ("max_context_tokens", "resident_parameters", "published_parameters")
@@ -64,7 +64,7 @@ def import_hf(path: Path, source_title: str | None, given: tuple[str, ...], give
             **{**named, "aliases": list(named["aliases"])},
         )
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, ImportedConfig) from error
     imported = import_config(posted, today)
     if write:
         _write(imported, catalog_root(directory or environment().catalog_dir))

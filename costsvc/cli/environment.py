@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from costsvc.quoting.request import invalid_request
+from costsvc.quoting.faults import invalid_request
 from costsvc.settings import Settings
 
 DIRECTORY = click.option(
@@ -21,4 +21,4 @@ def environment() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, Settings) from error

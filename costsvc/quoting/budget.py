@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from costsvc.db.snapshot import Catalog
 from costsvc.ingest.entry import Strict
+from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.flat import ERROR
 from costsvc.quoting.quote import ENGINE_VERSION
-from costsvc.quoting.request import invalid_request
 from costsvc.quoting.rows import RowMaker
 from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
 
@@ -54,7 +54,9 @@ class BudgetLine(Strict):
 class Budget(Strict):
     """A portfolio and its months."""
 
-    first_month: str = Field(pattern=r"^2[0-9]{3}-(0[1-9]|1[0-2])$", description="Such as 2027-01.")
+    first_month: str = Field(
+        pattern=r"^2[0-9]{3}-(0[1-9]|1[0-2])$", examples=["2027-01"], description="Such as 2027-01."
+    )
     months: int = Field(12, ge=1, le=MAX_MONTHS, description="How many.")
     lines: list[BudgetLine] = Field(min_length=1, max_length=MAX_LINES, description="The uses.")
 
@@ -78,7 +80,7 @@ def parse_budget(given: Mapping[str, Any]) -> Budget:
     try:
         return Budget.model_validate(dict(given))
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, Budget) from error
 
 
 def budget_rows(catalog: Catalog, budget: Budget, today: date) -> list[Row]:

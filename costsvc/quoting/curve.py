@@ -16,10 +16,11 @@ from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.compare import compared_section
 from costsvc.quoting.contexts import as_quoted, chosen_at, of_chosen
 from costsvc.quoting.evaluate import Evaluated, changed, evaluate, plain_quote
+from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.launch.cliffs import cliffs_of
 from costsvc.quoting.load import profile_of
 from costsvc.quoting.quote import ENGINE_VERSION
-from costsvc.quoting.request import QuoteRequest, Tokens, invalid_request
+from costsvc.quoting.request import QuoteRequest, Tokens
 
 SHORTEST_TOKENS = 1024
 
@@ -104,7 +105,7 @@ def _stretched(
         longer = profile if ctx == limit else profile.stretched(times, ctx)
         running = evaluate(catalog, changed(base, {"profile": longer}), today)
     except ValidationError as error:
-        return {"ctx": ctx, "times": number(times), "why": invalid_request(error).message}
+        return {"ctx": ctx, "times": number(times), "why": invalid_request(error, TrafficProfile).message}
     except (Infeasible, InvalidRequest) as error:
         return {"ctx": ctx, "times": number(times), "why": error.message}
     return {"ctx": ctx, "times": number(times), **compared_section(running)}

@@ -16,8 +16,9 @@ from costsvc.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_M
 from costsvc.errors import Infeasible, InvalidCatalogFile, NoPriceInForce
 from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.choice import Choice, choose
+from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.gpu_price import GpuPrice, price_of
-from costsvc.quoting.request import QuoteRequest, invalid_request
+from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario, resolve
 
 LAYOUT = ("gpus", "tp", "pp", "ep", "dp")
@@ -155,7 +156,7 @@ def validated(given: Mapping[str, Any]) -> QuoteRequest:
     try:
         return QuoteRequest.model_validate(given)
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, QuoteRequest) from error
 
 
 def ranked(catalog: Catalog, request: QuoteRequest, gpu_ids: list[str], today: date) -> list[Evaluated]:

@@ -13,7 +13,7 @@ from costsvc.engine.trace import Requests
 from costsvc.errors import InvalidRequest
 from costsvc.ingest.traces import TracePart
 from costsvc.ingest.traffic import Quantile, TrafficProfile
-from costsvc.quoting.request import invalid_request
+from costsvc.quoting.faults import invalid_request
 
 _SHARES: Final = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _SHORTEST_PAUSE_S: Final = 1e-3
@@ -68,7 +68,7 @@ def _checked(profile: Mapping[str, Any]) -> TrafficProfile:
     try:
         return TrafficProfile.model_validate(profile)
     except ValidationError as error:
-        said = invalid_request(error).message
+        said = invalid_request(error, TrafficProfile).message
         raise InvalidRequest(
             f"This trace makes no profile: {said} Are its times and lengths right?"
         ) from error

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from costsvc.errors import InvalidRequest, RepeatedParameter, UnknownParameter
-from costsvc.quoting.request import invalid_request
+from costsvc.quoting.faults import invalid_request
 
 # `v` defeats caches, `api_key` says who asks, `onerror` how a failure is shown. None changes an answer.
 IGNORED = frozenset({"v", "api_key", "onerror"})
@@ -59,7 +59,7 @@ def parse_filter(kind: type[Filter], given: Mapping[str, Any]) -> Filter:
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, kind) from error
 
 
 def refuse_unknown(given: Mapping[str, str], known: Sequence[str]) -> None:

@@ -15,11 +15,11 @@ from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest, NotInCatalog
 from costsvc.ingest.entry import SourceFields, Strict, Text
 from costsvc.ingest.prices import DatedPriceFields, OfferFields
+from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.importing import keeping_posted_models
 from costsvc.quoting.listing.common import one_of
 from costsvc.quoting.listing.prices import find_offer
 from costsvc.quoting.profiles import keeping_posted_profiles
-from costsvc.quoting.request import invalid_request
 
 POSTED: Final = "posted"
 
@@ -56,7 +56,7 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        raise invalid_request(error) from error
+        raise invalid_request(error, kind) from error
 
 
 def posted_id(catalog: Catalog, posted: PostedOffer, *, below: str = POSTED) -> str:

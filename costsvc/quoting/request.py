@@ -3,7 +3,6 @@
 The service, the command line and the batch calls all read their input through `parse_request`.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -13,15 +12,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Discriminator,
     Field,
+    StringConstraints,
     Tag,
     ValidationError,
     model_validator,
 )
 
 from costsvc.db.entries import Market
-from costsvc.errors import InvalidRequest, UnknownParameter
+from costsvc.errors import UnknownParameter
 from costsvc.ingest.entry import Strict
 from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Pause, Rate, Share, Tokens, TrafficProfile
+from costsvc.quoting.faults import invalid_request
 
 __all__ = [
     "MAX_CONTEXT_TOKENS",
@@ -33,7 +34,6 @@ __all__ = [
     "Tokens",
     "TrafficProfile",
     "Width",
-    "invalid_request",
     "parse_request",
 ]
 
@@ -151,8 +151,10 @@ class QuoteRequest(Strict):
     margin: float = Field(
         0.0, ge=0, le=100, allow_inf_nan=False, description="Added on cost: 0.2 is 20 %. [1]"
     )
-    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
-        "USD", description="ISO code of the currency that prices are shown in beside USD."
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{3}$", to_upper=True)] = Field(
+        "USD",
+        examples=["EUR"],
+        description="ISO code of the currency that money is shown in beside USD, in either case.",
     )
     fx_rate: Decimal | None = Field(
         None,
@@ -286,47 +288,4 @@ def parse_request(given: Mapping[str, Any]) -> QuoteRequest:
     try:
         return QuoteRequest.model_validate(dict(given))
     except ValidationError as error:
-        raise invalid_request(error) from error
-
-
-def invalid_request(error: ValidationError) -> InvalidRequest:
-    """Say a validation error in the user's words: one sentence per field."""
-    faults = [{"field": _field(fault), "detail": _sentence(fault)} for fault in error.errors()]
-    first = faults[0]
-    return InvalidRequest(
-        " ".join(f"{fault['detail']}" for fault in faults),
-        field=first["field"] or None,
-        details={"errors": faults},
-    )
-
-
-def _sentence(fault: Any) -> str:
-    name = _name(fault)
-    if fault["type"] == "value_error":
-        return f"{fault['ctx']['error']}."
-    if fault["type"] == "missing":
-        return f"{name} is missing."
-    if fault["type"] == "extra_forbidden":
-        return f"There is no {name} here. Take it away."
-    message = re.sub(r"^(Input|String|List|Tuple|Dictionary|Value) (?=should |must )", "", fault["msg"])
-    if message[0].isupper():
-        message = f"is refused: {message[0].lower()}{message[1:]}"
-    return f"{name} is {_shown(fault['input'])}; it {message}."
-
-
-def _field(fault: Any) -> str:
-    """Where a fault is; a contradiction between parameters begins with the one to change."""
-    name = _name(fault)
-    if name or fault["type"] != "value_error":
-        return name
-    first = re.match(r"\w+", str(fault["ctx"]["error"]))
-    return first[0] if first and first[0] in PARAMETERS else ""
-
-
-def _name(fault: Any) -> str:
-    return ".".join(str(part) for part in fault["loc"] if not str(part).startswith("{"))
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        raise invalid_request(error, QuoteRequest) from error

@@ -78,7 +78,7 @@ OUT_OF_BOUNDS = [
     ("price_usd_per_gpu_hour", ["0", "-2", "nan", "inf", "1000001", "cheap"]),
     ("utilization", ["0", "1.01", "nan", "-0.5"]),
     ("margin", ["-0.1", "101", "inf"]),
-    ("currency", ["usd", "EURO", "", "€"]),
+    ("currency", ["us", "EURO", "", "€"]),
     ("fx_rate", ["0", "-1", "nan"]),
     ("mode", ["both", "Colocated", ""]),
     ("allocation", ["slab"]),
