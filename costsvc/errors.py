@@ -5,7 +5,8 @@ CostsvcError
 │   ├── UnknownParameter    no such parameter; the nearest known one is named
 │   └── RepeatedParameter   a parameter that may stand once stands twice
 ├── NotInCatalog            no such id; the nearest ids are named
-│   └── Ambiguous           a spelling that means several ids; the candidates are named
+│   ├── Ambiguous           a spelling that means several ids; the candidates are named
+│   └── NotStored           no such quote is kept for the owner of the key
 ├── Infeasible              the request is valid, but no price exists for it
 │   ├── ContextTooLong      the context is beyond the model's maximum
 │   ├── DoesNotFit          weights plus one sequence do not fit the memory
@@ -92,6 +93,18 @@ class Ambiguous(NotInCatalog):
             details={"candidates": list(candidates)},
         )
         self.candidates = tuple(candidates)
+
+
+class NotStored(NotInCatalog):
+    """No quote of this id is kept for the owner of the key."""
+
+    def __init__(self, wanted: str) -> None:
+        CostsvcError.__init__(
+            self,
+            f"No quote '{wanted}' is kept for the owner of this key. GET /quotes lists those that are; POST /quotes "
+            f"keeps one and answers its id.",
+            field="quote",
+        )
 
 
 class Infeasible(CostsvcError):

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from costsvc.db.engine import reading, writing
 from costsvc.db.quote_tables import StoredQuoteFormatRow, StoredQuoteRow
-from costsvc.errors import IdempotencyConflict, NotInCatalog
+from costsvc.errors import IdempotencyConflict, NotStored
 
 _COLUMNS = StoredQuoteRow.__table__.columns
 
@@ -110,7 +110,7 @@ class QuoteRepository:
 
         Raises
         ------
-        NotInCatalog
+        NotStored
             There is no such quote that this reader may read.
         """
         with reading(self._engine) as connection:
@@ -139,7 +139,7 @@ class QuoteRepository:
         query = select(*_COLUMNS).where(StoredQuoteRow.id == id, reader.may_read)
         found = connection.execute(query).mappings().one_or_none()
         if found is None:
-            raise NotInCatalog("quote", id, [], listed_at="/quotes")
+            raise NotStored(id)
         return _quote(found)
 
     def _earlier(self, quote: StoredQuote) -> StoredQuote | None:

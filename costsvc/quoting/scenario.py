@@ -95,7 +95,7 @@ def resolve(catalog: Catalog, request: QuoteRequest, today: date) -> Scenario:
     case = case_of(catalog, request.model, request.gpu, request.stack, request.weights, request.kv)
     assumed = _Assumed(catalog)
     load = load_of(catalog, request, assumed.value)
-    _refuse_long_context(case.model, load.traffic)
+    _refuse_long_context(case.model, request, load.traffic)
 
     def calibrated(spec: ModelSpec, plan: WeightPlan) -> Calibration:
         """The judgements for another network on the same cards."""
@@ -144,13 +144,16 @@ class _Assumed:
         return judgement.value
 
 
-def _refuse_long_context(model: ModelEntry, traffic: Traffic) -> None:
+def _refuse_long_context(model: ModelEntry, request: QuoteRequest, traffic: Traffic) -> None:
     longest = model.spec.max_context_tokens
     if traffic.context_limit_tokens > longest:
+        of_profile = request.profile is not None
+        what = "The longest request of the profile" if of_profile else "ctx"
+        shorten = f"Give a profile of requests up to {longest}" if of_profile else f"Lower ctx to {longest}"
         raise ContextTooLong(
-            f"ctx is {traffic.context_limit_tokens:,.0f} tokens, but {model.name} takes at most {longest:,}. "
-            f"Lower ctx to {longest} or choose a model with a longer context (see /models).",
-            field="ctx",
+            f"{what} is {traffic.context_limit_tokens:,.0f} tokens, but {model.name} takes at most {longest:,}. "
+            f"{shorten} or choose a model with a longer context (see /models).",
+            field="profile" if of_profile else "ctx",
             details={"asked_tokens": traffic.context_limit_tokens, "longest_tokens": longest},
         )
 

@@ -107,8 +107,8 @@ def _draft_model(
         )
     if draft.spec.max_context_tokens < context:
         raise UnsupportedLayout(
-            f"draft_model {draft.name} takes at most {draft.spec.max_context_tokens:,} tokens, but ctx is "
-            f"{context:,.0f}. Lower ctx. {_named(draft_models(catalog, model, context))}",
+            f"draft_model {draft.name} takes at most {draft.spec.max_context_tokens:,} tokens, but the "
+            f"longest request is {context:,.0f}. Shorten it. {_named(draft_models(catalog, model, context))}",
             field="draft_model",
         )
     plan = catalog.weight_plan_spec(draft.released_weights)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from costsvc.db.quotes import QuoteRepository, QuoteSearch, Reader, StoredQuote
-from costsvc.errors import IdempotencyConflict, NotInCatalog
+from costsvc.errors import IdempotencyConflict, NotStored
 
 NOW = datetime(2026, 11, 29, 12, 30, 15, 123456, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def test_what_was_stored_comes_back_to_the_byte(quotes: QuoteRepository) -> None
 
 def test_another_owner_finds_nothing(quotes: QuoteRepository) -> None:
     quotes.store(quote("a"), content)
-    with pytest.raises(NotInCatalog, match="No quote 'a'"):
+    with pytest.raises(NotStored, match="No quote 'a' is kept for the owner"):
         quotes.content("a", "json", Reader("owner sales"))
     assert quotes.listed(QuoteSearch(), Reader("owner sales")) == []
 
@@ -57,7 +57,7 @@ def test_an_admin_reads_of_others_what_was_made_from_public_prices(quotes: Quote
     quotes.store(quote("b", private_revision=1), content)
     admin = Reader("owner sales", is_admin=True)
     assert [one.id for one in quotes.listed(QuoteSearch(), admin)] == ["a"]
-    with pytest.raises(NotInCatalog):
+    with pytest.raises(NotStored):
         quotes.content("b", "json", admin)
     assert quotes.content("b", "json", Reader("owner finance"))[1] == b"b2026"
 
