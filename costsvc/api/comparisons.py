@@ -15,6 +15,7 @@ from costsvc.api.rendering import answer, given_in_query, uncached
 from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
+from costsvc.quoting.answer.currency import with_asked_currency
 from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.compare import CompareRequest, compare
 from costsvc.quoting.curve import CurveRequest, curve
@@ -142,7 +143,10 @@ async def post_launch_check(
     refuse_unknown(given_in_query(request), ())
     wanted = parse_filter(LaunchRequest, await json_object(request))
     catalog = await catalog_for(request, service, wanted)
-    checked = await service.heavy.run(lambda: check_launch(catalog, wanted, service.today()))
+    today = service.today()
+    checked = await service.heavy.run(
+        lambda: with_asked_currency(catalog, wanted, today, lambda: check_launch(catalog, wanted, today))
+    )
     return uncached(request, catalog, checked)
 
 
@@ -165,6 +169,8 @@ async def _answered(
             day=wanted.as_of or today,
             given=given,
             shown=shown,
-            compute=lambda: use_case(catalog, wanted, today),
+            compute=lambda: with_asked_currency(
+                catalog, wanted, today, lambda: use_case(catalog, wanted, today)
+            ),
         )
     )

@@ -19,6 +19,7 @@ _CLASSES = (
 )
 _SHOWN_DIGITS = 4
 _GIGA = 1e9
+_USD = "usd"
 
 
 def print_csv(answer: Mapping[str, Any]) -> None:
@@ -43,13 +44,17 @@ def print_table(answer: Mapping[str, Any]) -> None:
 
 def _prices(answer: Mapping[str, Any]) -> Table:
     prices = answer["prices"]
+    code = prices["currency"].lower()
+    shown = ("usd_per_mtok", "low", "high")
+    if code != _USD:
+        shown = (f"{code}_per_mtok", f"low_{code}_per_mtok", f"high_{code}_per_mtok")
     table = Table()
     table.add_column(f"{prices['currency']} per 1,000,000 tokens")
     for heading in ("Price", "Low", "High"):
         table.add_column(heading, justify="right")
     for name, heading in _CLASSES:
         price = prices[name]
-        table.add_row(heading, *(_short(price[part]) for part in ("usd_per_mtok", "low", "high")))
+        table.add_row(heading, *(_short(price[part]) for part in shown))
     return table
 
 
@@ -65,7 +70,10 @@ def _facts(answer: Mapping[str, Any]) -> Table:
         *_speculation(deployment),
         ("Chosen", deployment["chosen"]),
         ("GPU price", f"{_short(cost['gpu_price']['usd_per_gpu_hour'])} USD/h: {cost['gpu_price']['basis']}"),
-        ("One request", f"{_short(cost['request_usd'])} USD at {cost['utilization']:.0%} utilization"),
+        (
+            "One request",
+            f"{_short(cost['request_usd'])} USD{_also(answer)} at {cost['utilization']:.0%} utilization",
+        ),
         ("Concurrency", f"{concurrency['limit']} sequences, bound by {concurrency['bound']}"),
         ("Latency", f"TPOT {latency['tpot_ms']:.1f} ms, TTFT {latency['ttft_ms']:.0f} ms"),
         ("Throughput", f"{answer['throughput']['output_tok_s']:,.0f} output tokens/s per replica"),
@@ -87,6 +95,16 @@ def _facts(answer: Mapping[str, Any]) -> Table:
     for name, fact in facts:
         table.add_row(name, fact)
     return table
+
+
+def _also(answer: Mapping[str, Any]) -> str:
+    """What a request costs in the asked currency, and at which rate."""
+    prices = answer["prices"]
+    if "exchange" not in prices:
+        return ""
+    currency, rate = prices["currency"], prices["exchange"]
+    day = f" of {rate['first_day']}" if rate["first_day"] else ""
+    return f" ({_short(answer['cost'][f'request_{currency.lower()}'])} {currency}, {rate['units_per_usd']} a USD{day})"
 
 
 def _speculation(deployment: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -65,6 +65,15 @@ _LATER: Final[Mapping[str, tuple[str, Kind]]] = {
     "output_tok_s_per_user": ("throughput.output_tok_s_per_user", "number"),
     "mode": ("deployment.mode", "text"),
     "gpu_price_basis": ("cost.gpu_price.basis", "text"),
+    **{
+        f"{kind}_{bound}_currency_per_mtok": (f"prices.{kind}.{bound}{{in_currency}}", "number")
+        for kind in ("input", "cached_input", "output", "blended")
+        for bound in ("low", "high")
+    },
+    "request_currency": ("cost.request_{currency}", "number"),
+    "currency_per_gpu_hour": ("cost.gpu_price.{currency}_per_gpu_hour", "number"),
+    "replica_currency_per_hour": ("cost.replica_{currency}_per_hour", "number"),
+    "units_per_usd": ("prices.exchange.units_per_usd", "number"),
 }
 _ALL: Final = {**_COLUMNS, **_LATER}
 _MONEY: Final = tuple(
@@ -73,6 +82,7 @@ _MONEY: Final = tuple(
 _WORK: Final = tuple(name for name in _ALL if name not in _MONEY)
 ERROR: Final = "error"
 _KEPT_CURRENCIES: Final = 256
+_USD: Final = "usd"
 QUOTE_COLUMNS: Final = (
     *(Column(name, kind) for name, (_, kind) in _COLUMNS.items()),
     Column(ERROR),
@@ -98,13 +108,24 @@ def work_row(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _taken(answer: Mapping[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
     currency = answer["prices"]["currency"].lower() if "prices" in answer else ""
-    return {name: reduce(getitem, path, answer) for name, path in _paths(columns, currency)}
+    return {name: _value(answer, name, path) for name, path in _paths(columns, currency)}
+
+
+def _value(answer: Mapping[str, Any], name: str, path: list[str]) -> Any:
+    """A column's value. A quote may be stored since before a later column was added, and then leaves it blank."""
+    try:
+        return reduce(getitem, path, answer)
+    except KeyError:
+        if name in _LATER:
+            return None
+        raise
 
 
 @lru_cache(maxsize=_KEPT_CURRENCIES)
 def _paths(columns: tuple[str, ...], currency: str) -> tuple[tuple[str, list[str]], ...]:
     """Columns with the names that lead to them in an answer."""
-    return tuple((name, _ALL[name][0].format(currency=currency).split(".")) for name in columns)
+    words = {"currency": currency, "in_currency": "" if currency == _USD else f"_{currency}_per_mtok"}
+    return tuple((name, _ALL[name][0].format(**words).split(".")) for name in columns)
 
 
 def quote_table(rows: Iterable[Row], *, before: tuple[Column, ...] = ()) -> Table:

@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.answer import grounds, prefix, prices, state, traffic
+from costsvc.quoting.answer.currency import with_currency
 from costsvc.quoting.answer.plain import Plain, Section
 from costsvc.quoting.bill import bill_of
 from costsvc.quoting.choice import choose
@@ -61,4 +62,4 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
         answer["traffic"] = load
     if request.trace:
         answer["trace"] = trace_of(scenario, choice, bill)
-    return answer
+    return with_currency(answer, price.exchange)

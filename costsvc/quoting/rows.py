@@ -13,6 +13,7 @@ from costsvc.engine.uncertainty import ErrorBand
 from costsvc.engine.units import SECONDS_PER_HOUR
 from costsvc.errors import CostsvcError, InvalidRequest
 from costsvc.quoting.answer import grounds, prices, state
+from costsvc.quoting.answer.currency import with_currency
 from costsvc.quoting.answer.plain import Section, number
 from costsvc.quoting.bill import Bill, bill_of, bills_alike, repriced
 from costsvc.quoting.choice import Choice, choose, choose_alike
@@ -213,11 +214,12 @@ def _cost(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill) -> Se
 def _money_sections(
     scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill, band: ErrorBand
 ) -> Section:
-    return {
+    answer: Section = {
         "as_of": scenario.as_of.isoformat(),
         "cost": _cost(scenario, choice, price, bill),
         "prices": prices.prices_section(scenario, choice, bill, band),
     }
+    return with_currency(answer, price.exchange)
 
 
 def _day(given: object, today: date) -> str:

@@ -25,6 +25,14 @@ def test_a_quote_is_a_table_that_names_prices_deployment_and_gpu_price(process: 
         assert words in done.stdout
 
 
+def test_the_table_is_in_the_currency_that_its_heading_names(run: Run) -> None:
+    shown = run(*QUOTE, "--currency", "eur").stdout
+    output = json.loads(run(*QUOTE, "--currency", "eur", "--format", "json").stdout)["prices"]["output"]
+    assert "EUR per 1,000,000 tokens" in shown
+    assert f"{float(output['eur_per_mtok']):.4f}" in shown
+    assert f"{float(output['usd_per_mtok']):.4f}" not in shown
+
+
 def test_the_formats_give_the_same_numbers(run: Run) -> None:
     answer = json.loads(run(*QUOTE, "--format", "json").stdout)
     (row,) = csv.DictReader(io.StringIO(run(*QUOTE, "--format", "csv").stdout))

@@ -157,7 +157,10 @@ _ASKED = (
 def test_every_key_of_an_answer_is_described(catalog: Catalog, asked: Mapping[str, object]) -> None:
     answer = make_quote(catalog, parse_request(asked), DAY)
     keys = {key for name, section in answer.items() for key in _keys(section, free=name == "assumptions")}
-    assert [key for key in sorted({*keys, *answer}) if f"`{key}`" not in API] == []
+    # Amounts in another currency are described once, by those in US dollars.
+    in_usd = {key: key.replace("eur_", "usd_").replace("_eur", "_usd") for key in {*keys, *answer}}
+    undescribed = [key for key in sorted(in_usd) if not any(f"`{one}`" in API for one in (key, in_usd[key]))]
+    assert undescribed == []
 
 
 def _keys(node: object, *, free: bool) -> Iterator[str]:

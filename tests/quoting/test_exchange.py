@@ -8,12 +8,18 @@ import pytest
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import NoRateInForce
+from costsvc.quoting.answer.currency import with_asked_currency
+from costsvc.quoting.compare import CompareRequest, compare
+from costsvc.quoting.given import parse_filter
+from costsvc.quoting.money import money
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import parse_request
 from costsvc.quoting.rows import RowMaker
+from costsvc.quoting.tables.comparisons import comparison_table
 
 TODAY = date(2026, 11, 29)
 ASKED = {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192}
+RATES: tuple[tuple[str, dict[str, str]], ...] = (("EUR", {"fx_rate": "0.5"}), ("USD", {}))
 
 
 def prices(catalog: Catalog, **asked: Any) -> Any:
@@ -77,6 +83,61 @@ def test_a_row_says_the_same(catalog: Catalog) -> None:
     assert euro["output_currency_per_mtok"] == shown["output"]["eur_per_mtok"]
     assert dollar["output_currency_per_mtok"] == dollar["output_usd_per_mtok"]
     assert "no rate of XXX" in unknown["error"]
+
+
+def amounts(section: Any) -> dict[str, Any]:
+    """All amounts of an answer by their paths."""
+    parts = section.items() if isinstance(section, dict) else enumerate(section)
+    found: dict[str, Any] = {}
+    for name, value in parts:
+        inner = amounts(value) if isinstance(value, dict | list) else {"": value}
+        found |= {f"{name}.{path}".rstrip("."): amount for path, amount in inner.items()}
+    return found
+
+
+def test_every_amount_of_a_quote_is_there_in_the_currency(catalog: Catalog) -> None:
+    profile = {
+        "input_tokens": 6000,
+        "output_tokens": 500,
+        "system_prompt_tokens": 2000,
+        "rps": 5,
+        "hourly_shape": [1] * 24,
+    }
+    asked = {"model": "llama-3-70b", "gpu": "h100", "profile": profile, "currency": "EUR", "fx_rate": "0.5"}
+    answer = make_quote(catalog, parse_request(asked), TODAY)
+    shown = amounts({name: answer[name] for name in answer if name not in ("request", "sources")})
+    of_usd = [path for path in shown if "usd" in path.replace(".", "_").split("_") and "exchange" not in path]
+    bounds = [path for path in shown if path.endswith((".low", ".high"))]
+    assert len(of_usd) > 100
+    assert len(bounds) == 8
+    for path in (*of_usd, *bounds):
+        euros = path.replace("usd", "eur") if path in of_usd else f"{path}_eur_per_mtok"
+        usd = shown[path]
+        assert shown[euros] == (None if usd is None else money(Decimal(usd) * Decimal("0.5"))), path
+
+
+def test_rows_hold_low_high_and_cost_in_the_currency_too(catalog: Catalog) -> None:
+    maker = RowMaker(catalog, TODAY)
+    euro, dollar = (maker.row({**ASKED, "currency": one, **more}) for one, more in RATES)
+    for name in ("input_low_{}_per_mtok", "blended_high_{}_per_mtok", "request_{}", "replica_{}_per_hour"):
+        of_usd, in_currency = name.format("usd"), name.format("currency")
+        assert dollar[in_currency] == dollar[of_usd] == euro[of_usd]
+        assert Decimal(euro[in_currency]) == pytest.approx(Decimal(euro[of_usd]) / 2, rel=Decimal("1e-8"))
+    assert (euro["units_per_usd"], dollar["units_per_usd"]) == ("0.500000", None)
+
+
+def test_a_comparison_is_in_the_currency_with_its_rate_or_refused(catalog: Catalog) -> None:
+    def compared(currency: str) -> Any:
+        asked = parse_filter(CompareRequest, {**ASKED, "currency": currency})
+        return with_asked_currency(catalog, asked, TODAY, lambda: compare(catalog, asked, TODAY))
+
+    euro, dollar = (next(iter(comparison_table(compared(one)).rows)) for one in ("EUR", "USD"))
+    assert compared("EUR")["exchange"]["currency"] == "EUR"
+    assert (euro["currency"], dollar["currency"]) == ("EUR", "USD")
+    assert dollar["request_currency"] == dollar["request_usd"] == euro["request_usd"]
+    assert float(euro["request_currency"]) == pytest.approx(float(euro["request_usd"]) / 1.1172, rel=1e-6)
+    with pytest.raises(NoRateInForce):
+        compared("XXX")
 
 
 def test_every_rate_is_positive_and_the_euros_is_the_inverse_of_the_dollars(catalog: Catalog) -> None:

@@ -117,7 +117,9 @@ def test_a_context_beyond_the_model_names_the_longest_and_it_works(catalog: Cata
 
 def test_a_profile_beyond_the_model_is_not_told_of_a_ctx_that_nobody_gave(catalog: Catalog) -> None:
     profile = {"input_tokens": 7_000, "output_tokens": 512, "max_context_tokens": 9_000}
-    with pytest.raises(ContextTooLong, match=r"^The longest request of the profile is 9,000 tokens") as caught:
+    with pytest.raises(
+        ContextTooLong, match=r"^The longest request of the profile is 9,000 tokens"
+    ) as caught:
         quote(catalog, model="llama-3-70b", gpu="h100", profile=profile)
     assert caught.value.field == "profile"
     assert "ctx" not in caught.value.message

@@ -33,7 +33,7 @@ QUOTES: tuple[Mapping[str, Any], ...] = (
     *({"model": model, "gpu": "h200", "ctx": 2048, "slo": "batch"} for model in MODELS),
     *({"model": model, "gpu": "b200", "ctx": 2000, "hit_rate": 0.4} for model in MODELS),
     {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192},
-    {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192, "rps": 3, "margin": 0.2},
+    {"model": "llama-3-70b", "gpu": "h100", "ctx": 8192, "rps": 3, "margin": 0.2, "currency": "EUR"},
     {"model": "llama-3-70b", "gpu": "h200", "ctx": 8192, "mode": "disaggregated"},
     {"model": "llama-3-70b", "gpu": "h100", "ctx": 4096, "allocation": "contiguous", "weights": "fp8"},
     {"model": "llama-3-8b", "gpu": "h100", "ctx": 8192, "prefix_tokens": 2000, "turns": 3},

@@ -9,7 +9,7 @@ from costsvc.engine.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
 from costsvc.quoting.answer.plain import Section, number, number_exact
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
-from costsvc.quoting.exchange import USD, Exchange, exchange_section
+from costsvc.quoting.exchange import USD, exchange_section
 from costsvc.quoting.gpu_price import GpuPrice
 from costsvc.quoting.kept import Itself
 from costsvc.quoting.money import money
@@ -94,17 +94,13 @@ def prices_section(scenario: Scenario, choice: Choice, bill: Bill, band: ErrorBa
         "unit": "per 1,000,000 tokens",
     }
     for name, value in values.items():
-        section[name] = _price(value, bill.exchange, band)
+        section[name] = _price(value, band)
     if bill.exchange is not None:
         section["exchange"] = exchange_section(bill.exchange)
     section["conservation_residual_share"] = number(bill.tokens.residual_share)
     return section
 
 
-def _price(usd_per_mtok: float, exchange: Exchange | None, band: ErrorBand) -> Section:
+def _price(usd_per_mtok: float, band: ErrorBand) -> Section:
     low, high = band.of(usd_per_mtok)
-    price: Section = {"usd_per_mtok": money(usd_per_mtok), "low": money(low), "high": money(high)}
-    if exchange is not None:
-        in_currency = usd_per_mtok * float(exchange.units_per_usd)
-        price[f"{exchange.currency.lower()}_per_mtok"] = money(in_currency)
-    return price
+    return {"usd_per_mtok": money(usd_per_mtok), "low": money(low), "high": money(high)}

@@ -72,6 +72,8 @@ def _lines(frame: Frame, raw: Mapping[str, float]) -> Iterator[Line]:
     yield from _memory(frame)
     if frame.answer["prefix_caching"].get("savings"):
         yield from _savings(frame)
+    if "exchange" in frame.answer["prices"]:
+        yield from _in_currency(frame)
 
 
 def _prices(frame: Frame, raw: Mapping[str, float], scale: float) -> Iterator[Line]:
@@ -183,3 +185,20 @@ def _savings(frame: Frame) -> Iterator[Line]:
     share = 1.0 - cached[1] / without[1]
     text = f"1-{cached[0]}/{without[0]}"
     yield Line("saved share of bill", text, share, "1", "of the bill without hits", service["share_of_bill"])
+
+
+def _in_currency(frame: Frame) -> Iterator[Line]:
+    """The prices and the request in the asked currency, at the rate of the first of these lines."""
+    prices, cost = frame.answer["prices"], frame.answer["cost"]
+    code, rate = prices["currency"], prices["exchange"]
+    units_per_usd = float(rate["units_per_usd"])
+    how = ", ".join(filter(None, (rate["basis"], rate["first_day"])))
+    yield Line("units per usd", rate["units_per_usd"], units_per_usd, f"{code}/USD", how, units_per_usd)
+    how, rows = "US dollars x units per usd", (*CLASSES, "blended")
+    for name in rows:
+        usd, service = float(prices[name]["usd_per_mtok"]), prices[name][f"{code.lower()}_per_mtok"]
+        text, unit = f"quote_{name}*quote_units_per_usd", f"{code}/Mtok"
+        yield Line(f"{name} in currency", text, usd * units_per_usd, unit, how, service, "price")
+    usd, service = float(cost["request_usd"]), cost[f"request_{code.lower()}"]
+    text = "quote_request_usd*quote_units_per_usd"
+    yield Line("request in currency", text, usd * units_per_usd, code, how, service)

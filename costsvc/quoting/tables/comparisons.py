@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
 
+_USD: Final = "usd"
 _HEAD: Final = ("as_of", "catalog_revision", "engine_version")
 _IDENTITY: Final = (Column("as_of", "day"), *numbers("catalog_revision"), *texts("engine_version"))
 _CONFIGURATION: Final = (
@@ -16,9 +17,19 @@ _CONFIGURATION: Final = (
     *numbers("input_usd_per_mtok", "cached_input_usd_per_mtok", "output_usd_per_mtok"),
     *numbers("blended_usd_per_mtok", "fleet_gpus", "usd_per_month"),
 )
-COLUMNS: Final = (*_IDENTITY, *_CONFIGURATION, *texts("error"))
-CURVE_COLUMNS: Final = (*_IDENTITY, *numbers("ctx"), *_CONFIGURATION, *texts("cliffs", "error"))
-FRONTIER_COLUMNS: Final = (
+
+
+def _and_in_currency(*columns: Column) -> tuple[Column, ...]:
+    """Columns, and after them those of US dollars in the asked currency."""
+    of_usd = (column.name for column in columns if _USD in column.name.split("_"))
+    return (*columns, *texts("currency"), *numbers(*(name.replace(_USD, "currency") for name in of_usd)))
+
+
+COLUMNS: Final = _and_in_currency(*_IDENTITY, *_CONFIGURATION, *texts("error"))
+CURVE_COLUMNS: Final = _and_in_currency(
+    *_IDENTITY, *numbers("ctx"), *_CONFIGURATION, *texts("cliffs", "error")
+)
+FRONTIER_COLUMNS: Final = _and_in_currency(
     *_IDENTITY,
     *texts("gpu"),
     Column("on_front", "flag"),
@@ -47,7 +58,7 @@ def frontier_table(found: Mapping[str, Any]) -> Table:
 def _rows(compared: Mapping[str, Any]) -> Iterator[Row]:
     head = {name: compared[name] for name in _HEAD}
     for item in compared["items"]:
-        yield {**head, **item, "error": ""}
+        yield {**head, **item, **_in_currency(item, compared), "error": ""}
     for refused in compared["refused"]:
         yield {**head, **refused, "error": refused["why"]}
 
@@ -60,7 +71,8 @@ def _contexts(drawn: Mapping[str, Any]) -> Iterator[Row]:
             for cliff in drawn["cliffs"]
             if before < cliff["ctx"] <= item["ctx"]
         ]
-        yield {**head, **item, "cliffs": "; ".join(passed), "error": item.get("why", "")}
+        cells = {"cliffs": "; ".join(passed), "error": item.get("why", "")}
+        yield {**head, **item, **_in_currency(item, drawn), **cells}
         before = item["ctx"]
 
 
@@ -68,6 +80,15 @@ def _points(found: Mapping[str, Any]) -> Iterator[Row]:
     head = {name: found[name] for name in _HEAD}
     for points in found["by_gpu"].values():
         for point in points:
-            yield {**head, **point, "on_front": point in found["front"], "error": ""}
+            cells = {"on_front": point in found["front"], "error": ""}
+            yield {**head, **point, **_in_currency(point, found), **cells}
     for refused in found["refused"]:
         yield {**head, **refused, "error": refused["why"]}
+
+
+def _in_currency(item: Mapping[str, Any], answer: Mapping[str, Any]) -> Row:
+    """Amounts in the asked currency; in US dollars where none was."""
+    currency = answer["exchange"]["currency"] if "exchange" in answer else _USD.upper()
+    of_usd = [name for name in item if _USD in name.split("_")]
+    amounts = {name.replace(_USD, "currency"): item[name.replace(_USD, currency.lower())] for name in of_usd}
+    return {"currency": currency, **amounts}
