@@ -10,6 +10,7 @@ from costsvc.cli.environment import DIRECTORY, environment
 from costsvc.cli.stored import repository
 from costsvc.ingest.fingerprint import files_fingerprint
 from costsvc.ingest.root import catalog_root
+from costsvc.quoting.words import counted
 
 if TYPE_CHECKING:
     from costsvc.db.repository import StoreResult
@@ -35,7 +36,7 @@ def load(directory: Path | None, note: str) -> None:
         store, read(root), author="command line", note=note, fingerprint=fingerprint
     )
     click.echo(
-        f"Revision {stored.revision}: {stored.added} rows added, {stored.changed} changed, "
+        f"Revision {stored.revision}: {counted(stored.added, 'row')} added, {stored.changed} changed, "
         f"{stored.retired} retired.",
         err=True,
     )

@@ -17,6 +17,7 @@ from costsvc.quoting.flat import ERROR
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.rows import RowMaker
 from costsvc.quoting.tables.table import Column, Row, Table, numbers, texts
+from costsvc.quoting.words import counted
 
 MAX_LINES: Final = 200
 MAX_MONTHS: Final = 60
@@ -153,7 +154,11 @@ def _total(rows: Sequence[Row], label: str) -> dict[str, Any]:
     names = ("requests", "input_mtok", "cached_input_mtok", "output_mtok", "usd", "low_usd", "high_usd")
     added = {name: sum(row[name] for row in rows if row.get(name) is not None) for name in names}
     failed = [row for row in rows if row.get(ERROR)]
-    return {"label": label, **added, ERROR: f"{len(failed)} rows without a price" if failed else ""}
+    return {
+        "label": label,
+        **added,
+        ERROR: f"{counted(len(failed), 'row')} without a price" if failed else "",
+    }
 
 
 def _cents(amount: Decimal | int) -> Decimal:

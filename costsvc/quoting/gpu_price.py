@@ -63,6 +63,8 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
         f"median of {reference.provider}'s offers"
         if reference.provider
         else f"median of {reference.providers} providers' medians"
+        if reference.providers > 1
+        else "median of one provider's offers"
     )
     if reference.negotiated:
         who = f"negotiated by the key's owner: {who}"

@@ -88,7 +88,7 @@ def test_a_use_without_a_price_says_why_and_so_do_its_totals(client: Client) -> 
     table = rows(client, lines=lines, months=1)
     assert "No model 'nothing'" in table[1]["error"]
     assert (table[1]["usd"], table[2]["usd"]) == ("", table[0]["usd"])
-    assert table[2]["error"] == "1 rows without a price"
+    assert table[2]["error"] == "1 row without a price"
 
 
 def test_amounts_beyond_all_measure_are_still_exact(client: Client) -> None:

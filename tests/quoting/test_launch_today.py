@@ -76,3 +76,23 @@ def test_a_request_of_today_without_room_is_refused_by_its_name(
     with pytest.raises(InvalidRequest) as caught:
         checked(catalog, ctx=32_768, **asked)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"gpu": "mi300x", "ctx": 16_384, "users": 100},
+            "fits on the replicas of today, and costs least on replicas of 4 x AMD Instinct MI300X: one replica runs "
+            "15 requests at once instead of 16 on 2 GPUs, and 100 users take 12 ",
+        ),
+        (
+            {"model": "llama-3.1-8b", "ctx": 131_072, "today_ctx": 131_000, "users": 1},
+            "fits on the replicas of today: one replica runs 1 request at once, as today, and 1 user takes 1 NVIDIA",
+        ),
+    ],
+)
+def test_the_verdict_says_whether_the_layout_is_todays(
+    catalog: Catalog, asked: dict[str, Any], words: str
+) -> None:
+    assert words in checked(catalog, **asked)["verdict"]["sentence"]

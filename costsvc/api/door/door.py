@@ -15,6 +15,7 @@ from costsvc.api.door.pace import Paced
 from costsvc.api.watch.metrics import Metrics
 from costsvc.db.keyring import KeyRing
 from costsvc.errors import NotAuthorized, Overloaded, RateLimited
+from costsvc.quoting.words import counted
 
 # What long work weighs beside a quote. An estimate: /compare takes some hundred milliseconds, a quote a few.
 HEAVY_COST: Final = 20
@@ -76,8 +77,8 @@ class Door:
         await self._admit(scope, is_open="open" in opt, cost=cost)
         if inside.requests >= house.most_requests and cost:
             raise Overloaded(
-                f"The service answers {inside.requests} requests at a time, and so many are inside. Ask again "
-                f"in {_SOON_S} s.",
+                f"The service answers {counted(inside.requests, 'request')} at a time, and so many are inside. "
+                f"Ask again in {_SOON_S} s.",
                 details={"most_requests": house.most_requests, "retry_after_s": _SOON_S},
             )
         if method in _WITH_BODY:

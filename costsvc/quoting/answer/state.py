@@ -9,6 +9,7 @@ from costsvc.quoting.answer.plain import Section, number, number_exact, whole
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.request import PARAMETERS
 from costsvc.quoting.scenario import Scenario
+from costsvc.quoting.words import counted
 
 _PARAMETERS: Final = frozenset(PARAMETERS)
 
@@ -77,7 +78,7 @@ def deployment_section(scenario: Scenario, choice: Choice) -> Section:
         "stack": scenario.stack.id,
         "allocation": layout.allocation,
         "kv_cache": "on" if layout.kv_cache else "off",
-        "chosen": f"cheapest of {choice.feasible} feasible among {choice.considered} possible layouts",
+        "chosen": f"cheapest of {choice.feasible} feasible among {counted(choice.considered, 'possible layout')}",
     }
     if layout.speculation is not None:
         section["speculation"] = _speculation_section(choice)

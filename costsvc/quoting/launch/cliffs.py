@@ -19,6 +19,7 @@ from costsvc.quoting.choice import smaller_steps
 from costsvc.quoting.contexts import Array, Contexts, of_all, of_chosen
 from costsvc.quoting.evaluate import Evaluated
 from costsvc.quoting.launch.offers import offers_for, usd_of_offer
+from costsvc.quoting.words import counted
 
 MOST_HALVINGS = 12
 
@@ -63,8 +64,8 @@ def _wider_replicas(contexts: Contexts, low: int, window: int) -> Iterator[Secti
             yield {
                 "ctx": ctx,
                 "kind": "wider_replica",
-                "what": f"{narrow:.0f} GPUs no longer hold one request within the objectives; a replica "
-                f"needs {wide:.0f} or more from here on",
+                "what": f"a replica of {counted(narrow, 'GPU')} no longer holds one request within the objectives; "
+                f"it takes {wide:.0f} or more from here on",
                 "gpus_before": int(narrow),
                 "gpus_from_here": int(wide),
             }
@@ -75,7 +76,7 @@ def _halvings(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
     at_low = contexts.at(np.asarray([float(low)])).sequences[0, 0]
     if np.isnan(at_low):
         return
-    gpus = f"a replica of {contexts.replica.gpus[0, 0]:.0f}"
+    gpus = f"a replica of {counted(contexts.replica.gpus[0, 0], 'GPU')}"
     for halving in range(1, MOST_HALVINGS):
         limit = at_low / 2**halving
         if limit < 1.0:
@@ -92,7 +93,7 @@ def _halvings(contexts: Contexts, low: int, window: int) -> Iterator[Section]:
         yield {
             "ctx": ctx,
             "kind": "concurrency_halves",
-            "what": f"{gpus} GPUs runs 1/{2**halving} of the {at_low:.3g} requests that it runs at {low:,} tokens",
+            "what": f"{gpus} runs 1/{2**halving} of the {at_low:.3g} requests that it runs at {low:,} tokens",
             "concurrency": number(limit),
             "bound": BOUNDS[int(state.bound[0, 0])],
         }

@@ -9,6 +9,7 @@ from costsvc.quoting.evaluate import Evaluated, changed, evaluate
 from costsvc.quoting.launch.request import LaunchRequest
 from costsvc.quoting.launch.traffic import Offered
 from costsvc.quoting.request import QuoteRequest
+from costsvc.quoting.words import counted
 
 
 class Verdict(StrEnum):
@@ -72,14 +73,29 @@ def sentence(
     where = f"{running.gpus} x {scenario.gpu.name}"
     if verdict is Verdict.FITS:
         first = f"{scenario.model.name} with {ctx} fits on the replicas of today"
+        if now is not None and not _is_as_today(running, now):
+            first = f"{first}, and costs least on replicas of {where}"
     else:
         how = change or f"replicas of {where}"
         first = f"{scenario.model.name} with {ctx} fits with changes ({how})"
-    who = f"{request.users:,.0f} users" if request.users else f"{offered.rps:.4g} requests/s"
+    who = counted(request.users, "user") if request.users else f"{offered.rps:.4g} requests/s"
+    takes = "takes" if who == counted(1, "user") else "take"
     gpus, usd = running.fleet_gpus(offered.rps), running.usd_per_month(offered.rps)
-    second = f"{who} take {gpus:,} {scenario.gpu.name} at {usd:,.0f} USD per month"
-    each = f"one replica runs {running.concurrency} at once"
+    second = f"{who} {takes} {gpus:,} {scenario.gpu.name} at {usd:,.0f} USD per month"
+    each = f"one replica runs {counted(running.concurrency, 'request')} at once"
     if now is None or before is None:
         return f"{first}: {each}, and {second}."
-    times = usd / now.usd_per_month(before.rps)
-    return f"{first}: {each} instead of {now.concurrency}, and {second}, {times:.3g} times as much as today."
+    times = f"{usd / now.usd_per_month(before.rps):.3g}"
+    as_much = "as much as today" if times == "1" else f"{times} times as much as today"
+    before_that = f" instead of {now.concurrency}"
+    if running.gpus != now.gpus:
+        before_that = f"{before_that} on {counted(now.gpus, 'GPU')}"
+    elif running.concurrency == now.concurrency:
+        before_that = ", as today"
+    return f"{first}: {each}{before_that}, and {second}, {as_much}."
+
+
+def _is_as_today(running: Evaluated, now: Evaluated) -> bool:
+    """Whether the cheapest replica of the feature is the one of today."""
+    same_gpu = running.scenario.gpu.id == now.scenario.gpu.id
+    return same_gpu and running.choice.deployment == now.choice.deployment

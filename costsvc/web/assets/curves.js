@@ -1,7 +1,7 @@
 // Charts along the context, with the cliffs marked.
 
 import { COLOURS, dollars, draw, logTicks } from "./charts.js";
-import { milliseconds, number } from "./service.js";
+import { counted, milliseconds, number } from "./service.js";
 
 export const KINDS = {
   wider_replica: "more GPUs per replica", concurrency_halves: "concurrency halves", memory_ends: "memory ends",
@@ -105,7 +105,7 @@ function oneLine(id, curve, { label, value, axis, colour, title }) {
 export function concurrencyChart(id, curve) {
   oneLine(id, curve, {
     label: "Requests at once against context", value: (item) => item.concurrency, colour: COLOURS[2], axis: { label: "requests at once in a replica", tickFormat: number },
-    title: (item) => `${number(item.concurrency)} at once on ${item.gpus} GPUs\n${item.bound} binds`,
+    title: (item) => `${number(item.concurrency)} at once on ${counted(item.gpus, "GPU")}\n${item.bound} binds`,
   });
 }
 

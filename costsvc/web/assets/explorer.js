@@ -8,7 +8,7 @@ import { grounds, pointAt, showTrace, showVariants } from "./grounds.js";
 import { cleanAddress, hasKey, showKey } from "./key.js";
 import { cardsChart, frontierChart, memoryChart, prefixChart, rooflineChart } from "./pictures.js";
 import { clearProblem, showProblem } from "./problem.js";
-import { ask, later, latest, milliseconds, number, Problem, share, usd } from "./service.js";
+import { ask, counted, later, latest, milliseconds, number, Problem, share, usd } from "./service.js";
 
 const DEFAULTS = { model: "llama-3.1-70b", gpu: "h100-sxm", ctx: "8192" };
 const CHARTS = [
@@ -103,9 +103,9 @@ function proposing({ speculation: s }) {
 
 function sentence({ deployment: d, concurrency, latency, throughput, cost, context_rent: rent }) {
   const fleet = cost.fleet
-    ? ` ${cost.fleet.replicas} replicas of it, ${cost.fleet.gpus} GPUs, carry the rate at ${usd(cost.fleet.usd_per_hour * 730)} per month.` : "";
+    ? ` ${counted(cost.fleet.replicas, "replica")} of it, ${counted(cost.fleet.gpus, "GPU")}, ${cost.fleet.replicas === 1 ? "carries" : "carry"} the rate at ${usd(cost.fleet.usd_per_hour * 730)} per month.` : "";
   $("#said").textContent = `USD per 1,000,000 tokens on ${d.gpus} × ${d.gpu} (tp ${d.tp}, pp ${d.pp}, dp ${d.dp}; weights ${d.weights}, cache ${d.kv}), ${d.chosen}. `
-    + `It runs ${concurrency.limit} requests at once; ${BOUNDS[concurrency.bound] ?? concurrency.bound} binds. First token in ${milliseconds(latency.ttft_ms)}, `
+    + `It runs ${counted(concurrency.limit, "request")} at once; ${BOUNDS[concurrency.bound] ?? concurrency.bound} binds. First token in ${milliseconds(latency.ttft_ms)}, `
     + `then ${number(throughput.output_tok_s_per_user)} tokens/s for each user. One GPU-hour is ${usd(cost.gpu_price.usd_per_gpu_hour)} (${cost.gpu_price.basis}).`
     + `${proposing(d)}${fleet}${rent?.memory_binds ? ` 1,000 more live tokens cost all users ${usd(rent.opportunity.usd_per_month_per_1000_live_tokens)} per month.` : ""}`;
 }

@@ -6,7 +6,7 @@ import { $, copy, fill, make, table } from "./elements.js";
 import { asked, fromAddress, hands, mark, searchable, watch } from "./form.js";
 import { cleanAddress, hasKey, showKey } from "./key.js";
 import { clearProblem, showProblem } from "./problem.js";
-import { ask, later, latest, milliseconds, number, Problem, share, times, usd } from "./service.js";
+import { ask, counted, later, latest, milliseconds, number, Problem, share, times, usd } from "./service.js";
 
 const DEFAULTS = { model: "llama-3.1-70b", gpu: "h100-sxm", ctx: "131072", users: "5000" };
 const OF_RUNNING = ["sides", "cliffs", "stack", "buying"];
@@ -78,7 +78,7 @@ function heads({ now, with_feature: then, multiples, traffic }) {
     ["USD per month", dollars(then.usd_per_month), against(dollars(now.usd_per_month), "usd_per_month")],
     ["GPUs", number(then.gpus), against(number(now.gpus), "gpus")],
     ["Requests at once per replica", number(then.concurrency), against(number(now.concurrency), "concurrency")],
-    ["At peak, USD per month", dollars(then.at_peak.usd_per_month), `${number(then.at_peak.gpus)} GPUs at ${number(traffic.peak_rps)} requests/s`],
+    ["At peak, USD per month", dollars(then.at_peak.usd_per_month), `${counted(then.at_peak.gpus, "GPU")} at ${number(traffic.peak_rps)} requests/s`],
   ];
   fill("#heads", ...rows.map(([name, value, small]) => make("div", {}, make("dt", {}, name), make("dd", {}, value, make("small", {}, small)))));
 }

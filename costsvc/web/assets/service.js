@@ -77,6 +77,7 @@ const precise = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const brief = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
+export const counted = (value, what) => `${number(value)} ${what}${value === 1 ? "" : "s"}`;
 export const number = (value) => (value == null ? "–" : Math.abs(value) >= 1e4 ? whole.format(value) : precise.format(value));
 export const usd = (value) => (value == null ? "–" : `$${number(Number(value))}`);
 export const share = (value) => (value == null ? "–" : `${brief.format(100 * value)} %`);

@@ -158,7 +158,7 @@ def test_a_long_answer_counts_for_many(database: Path) -> None:
     ("settings", "url", "words"),
     [
         ({"heavy_running": 1, "heavy_waiting": 0}, COMPARE, "1 long answers at a time"),
-        ({"most_requests": 1}, "/gpus", "1 requests at a time"),
+        ({"most_requests": 1}, "/gpus", "1 request at a time"),
     ],
 )
 def test_where_no_more_may_be_inside_a_request_is_told_to_come_back(
