@@ -13,6 +13,7 @@ from costsvc.quoting.explain import trace_of
 from costsvc.quoting.gpu_price import price_of
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import resolve
+from costsvc.quoting.steep import steep_warnings
 
 ENGINE_VERSION = version("costsvc")
 
@@ -35,7 +36,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
     choice = choose(scenario)
     bill = bill_of(scenario, choice, price, prefix.other_lengths(catalog, scenario, choice))
     band = grounds.error_band(catalog, scenario)
-    warnings: list[Plain] = [*scenario.warnings, *choice.warnings]
+    warnings: list[Plain] = [*scenario.warnings, *choice.warnings, *steep_warnings(scenario, choice)]
     answer: Section = {
         "as_of": scenario.as_of.isoformat(),
         "catalog_revision": catalog.revision,
