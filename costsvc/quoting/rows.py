@@ -1,7 +1,7 @@
 """Many quotes as rows: what differs only in money is computed once, and a row that fails says why."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -102,13 +102,13 @@ class RowMaker:
         return solved.row | money_row(_money_sections(scenario, solved.choice, price, bill, solved.band))
 
     def failed(self, given: Mapping[str, Any], reason: str) -> dict[str, Any]:
-        """The row of what has no answer: what was asked, of which catalog, and the reason."""
+        """The row of what has no answer: what was asked, by its ids where the catalog has it, and the reason."""
         return {
             "as_of": _day(given.get("as_of"), self._today),
             "catalog_revision": self._catalog.revision,
             "engine_version": ENGINE_VERSION,
-            "model": given.get("model"),
-            "gpu": given.get("gpu"),
+            "model": _id(self._catalog.models_meant, given.get("model")),
+            "gpu": _id(self._catalog.gpus_meant, given.get("gpu")),
             ERROR: reason,
         }
 
@@ -220,6 +220,12 @@ def _money_sections(
         "prices": prices.prices_section(scenario, choice, bill, band),
     }
     return with_currency(answer, price.exchange)
+
+
+def _id(meant: Callable[[str], Set[str]], given: object) -> object:
+    """The id of what was asked for; a spelling that means none or several stays as it is."""
+    ids = meant(given) if isinstance(given, str) else ()
+    return next(iter(ids)) if len(ids) == 1 else given
 
 
 def _day(given: object, today: date) -> str:

@@ -30,6 +30,17 @@ def test_rows_solved_together_are_the_rows_solved_alone(catalog: Catalog) -> Non
             assert _read(row[name]) == _read(value), name
 
 
+def test_a_row_without_a_price_is_of_the_same_names_as_one_with(catalog: Catalog) -> None:
+    maker = RowMaker(catalog, TODAY)
+    asked = {"model": "meta-llama/Meta-Llama-3-70B", "gpu": "h100"}
+    good, refused, unknown = maker.rows(
+        [{**asked, "ctx": "4096"}, {**asked, "ctx": "9000"}, {**asked, "gpu": "h1000", "ctx": "4096"}]
+    )
+    assert (good["error"], "takes at most" in refused["error"]) == ("", True)
+    assert [refused[name] for name in ("model", "gpu")] == [good[name] for name in ("model", "gpu")]
+    assert (unknown["model"], unknown["gpu"]) == (good["model"], "h1000")
+
+
 def _read(value: object) -> object:
     """A number to as many digits as both ways of solving agree on, anything else as it is."""
     try:
