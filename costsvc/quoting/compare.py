@@ -8,8 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.units import MS_PER_S, TOKENS_PER_MTOK
+from costsvc.engine.units import TOKENS_PER_MTOK
 from costsvc.errors import Infeasible, InvalidCatalogFile, InvalidRequest
+from costsvc.quoting.answer.compared import latency_section, price_section
 from costsvc.quoting.answer.plain import Plain, Section, number
 from costsvc.quoting.bill import token_prices
 from costsvc.quoting.evaluate import Evaluated, changed, evaluate, plain_quote, priced_gpus
@@ -66,12 +67,12 @@ def compare(catalog: Catalog, request: CompareRequest, today: date) -> Section:
         "engine_version": ENGINE_VERSION,
         "ranked_by": "request_usd",
         "compared": len(found) + len(refused),
-        "items": [compared_section(one) for one in found[: request.limit]],
+        "items": [compared_section(catalog, one) for one in found[: request.limit]],
         "refused": refused,
     }
 
 
-def compared_section(running: Evaluated) -> Section:
+def compared_section(catalog: Catalog, running: Evaluated) -> Section:
     """One row: the layout, its speed, its prices."""
     deployment, state = running.choice.deployment, running.choice.state
     choice = running.choice
@@ -90,15 +91,14 @@ def compared_section(running: Evaluated) -> Section:
         "concurrency": running.concurrency,
         "bound": running.bound,
         "keeps_objectives": running.keeps_objectives,
-        "tpot_ms": number(state.loop.step_s * MS_PER_S),
-        "ttft_ms": number(state.loop.ttft_s * MS_PER_S),
+        **latency_section(running),
         "output_tok_s_per_user": number(1.0 / state.loop.step_s),
         "usd_per_gpu_hour": money(running.price.usd_per_gpu_hour),
         "request_usd": money(running.request_usd),
         "input_usd_per_mtok": money(tokens.uncached * per_mtok),
         "cached_input_usd_per_mtok": money(tokens.cached * per_mtok),
         "output_usd_per_mtok": money(tokens.output * per_mtok),
-        "blended_usd_per_mtok": money(running.usd_per_mtok),
+        **price_section(catalog, running),
     }
     rps = running.scenario.load.rps
     if rps is not None:

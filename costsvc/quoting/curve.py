@@ -91,7 +91,7 @@ def _item(catalog: Catalog, base: QuoteRequest, one: _Solved, output: int, today
             running = evaluate(catalog, changed(base, {"ctx": one.ctx, "output": output}), today)
         except Infeasible as error:
             return {"ctx": one.ctx, "why": error.message}
-    return {"ctx": one.ctx, **compared_section(running)}
+    return {"ctx": one.ctx, **compared_section(catalog, running)}
 
 
 def _stretched(
@@ -108,7 +108,7 @@ def _stretched(
         return {"ctx": ctx, "times": number(times), "why": invalid_request(error, TrafficProfile).message}
     except (Infeasible, InvalidRequest) as error:
         return {"ctx": ctx, "times": number(times), "why": error.message}
-    return {"ctx": ctx, "times": number(times), **compared_section(running)}
+    return {"ctx": ctx, "times": number(times), **compared_section(catalog, running)}
 
 
 def _mark(marked: Evaluated) -> int:

@@ -12,8 +12,10 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.loop import run_loop
 from costsvc.engine.serving import BOUNDS, lengths_of, solution
 from costsvc.engine.specs import Deployment, Objectives
+from costsvc.engine.uncertainty import ErrorBand
 from costsvc.engine.units import MS_PER_S, TOKENS_PER_MTOK
 from costsvc.errors import Infeasible, InvalidCatalogFile
+from costsvc.quoting.answer import grounds
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.choice import choose
 from costsvc.quoting.compare import ANY, Names, gpus_of
@@ -48,9 +50,11 @@ class Point:
     user_tokens_per_s: float
     usd_per_mtok: float
     ttft_s: float
+    band: ErrorBand
 
     def section(self) -> Section:
         """As it is answered."""
+        low, high = self.band.of(self.usd_per_mtok)
         return {
             "gpu": self.gpu_id,
             "gpus": self.layout.gpus,
@@ -64,6 +68,8 @@ class Point:
             "tpot_ms": number(MS_PER_S / self.user_tokens_per_s),
             "ttft_ms": number(self.ttft_s * MS_PER_S),
             "blended_usd_per_mtok": money(self.usd_per_mtok),
+            "blended_low_usd_per_mtok": money(low),
+            "blended_high_usd_per_mtok": money(high),
         }
 
 
@@ -128,6 +134,7 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
     loop = run_loop(replica, lengths, sequences, utilization)
     tokens = number_exact(lengths.prompt) + number_exact(lengths.output)
     margin = 1.0 + request.margin
+    band, _ = grounds.error_band(catalog, scenario)
     usd = solved.gpu_s(sequences) * second_usd / utilization * margin / tokens * TOKENS_PER_MTOK
     for row, layout in enumerate(replica.deployments):
         if np.isnan(most.sequences[row, 0]):
@@ -142,4 +149,5 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
                 user_tokens_per_s=1.0 / float(loop.step_s[row, place]),
                 usd_per_mtok=float(usd[row, place]),
                 ttft_s=float(loop.ttft_s[row, place]),
+                band=band,
             )

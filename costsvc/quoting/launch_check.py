@@ -76,7 +76,7 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         },
     }
     if checked.running is None:
-        return answer | _nothing(checked, verdict)
+        return answer | _nothing(catalog, checked, verdict)
     running = checked.running
     offered = offered_traffic(catalog, request, running)
     before = None if checked.now is None else offered_traffic(catalog, request, checked.now)
@@ -100,12 +100,12 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         "traffic": traffic_section(catalog, request, running, offered),
         "now": {"refused": None if checked.not_now is None else checked.not_now.message}
         if checked.now is None or before is None
-        else side_section(checked.now, before),
-        "with_feature": side_section(running, offered),
+        else side_section(catalog, checked.now, before),
+        "with_feature": side_section(catalog, running, offered),
         "multiples": multiples_section(checked.now, before, running, offered),
         "cliffs": list[Plain](cliffs_of(catalog, running, today_context_tokens(catalog, request, running))),
-        "levers": levers.lever_sections(checked.running, checked.tried, offered.rps),
-        "stack": levers.step_sections(checked.steps, offered.rps),
+        "levers": levers.lever_sections(catalog, checked.running, checked.tried, offered.rps),
+        "stack": levers.step_sections(catalog, checked.steps, offered.rps),
         "prefix_caching": prefix.prefix_section(catalog, running.scenario, running.choice, bill),
         "opportunity": prefix.rent_section(running.choice, bill),
         "longer_context": longer_section(running, offered),
@@ -198,14 +198,14 @@ def _try(catalog: Catalog, request: QuoteRequest, today: date) -> tuple[Evaluate
         return None, error
 
 
-def _nothing(checked: Checked, verdict: Verdict) -> Section:
+def _nothing(catalog: Catalog, checked: Checked, verdict: Verdict) -> Section:
     """No card and no lever runs the feature."""
     reason = checked.refused.message if checked.refused else "nothing in the catalog runs it"
     refused = checked.refused
     return {
         "verdict": {"fits": verdict.value, "sentence": f"It does not fit: {reason}"},
         "refused": None if refused is None else _for_programs(refused),
-        "levers": levers.lever_sections(None, checked.tried, 1.0),
+        "levers": levers.lever_sections(catalog, None, checked.tried, 1.0),
         "warnings": [],
     }
 

@@ -37,12 +37,35 @@ def test_each_row_of_a_comparison_is_its_quote(catalog: Catalog) -> None:
             assert float(row[f"{name}_usd_per_mtok"]) == pytest.approx(
                 float(quote["prices"][name]["usd_per_mtok"])
             )
+        for bound in ("low", "high"):
+            assert float(row[f"blended_{bound}_usd_per_mtok"]) == pytest.approx(
+                float(quote["prices"]["blended"][bound])
+            )
+        assert row["gpu_price_providers"] == quote["cost"]["gpu_price"]["providers"]
         assert (row["gpus"], row["concurrency"]) == (
             quote["deployment"]["gpus"],
             quote["concurrency"]["limit"],
         )
     costs = [float(row["request_usd"]) for row in answer["items"]]
     assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize(
+    ("asked", "providers", "basis"),
+    [
+        ({"gpu": "a10g"}, 1, "median of one provider's offers"),
+        ({"price_usd_per_gpu_hour": 2}, None, "given in the request"),
+    ],
+)
+def test_a_price_of_one_seller_is_told_from_one_of_many(
+    catalog: Catalog, asked: dict[str, Any], providers: int | None, basis: str
+) -> None:
+    answer: Any = compare(
+        catalog, parse_filter(CompareRequest, {**WORKLOAD, "model": "llama-3-8b", **asked}), DAY
+    )
+    (row,) = answer["items"]
+    assert row["gpu_price_providers"] == providers
+    assert row["gpu_price_basis"].startswith(basis)
 
 
 def test_a_configuration_that_cannot_run_says_why(catalog: Catalog) -> None:

@@ -64,6 +64,10 @@ def test_every_lever_costs_what_a_quote_with_its_changes_costs(
         assert lever["request_usd"] == quote["cost"]["request_usd"], lever["id"]
         assert lever["concurrency"] == quote["concurrency"]["limit"], lever["id"]
         assert lever["gpus_per_replica"] == quote["deployment"]["gpus"], lever["id"]
+        assert lever["ttft_ms"] == quote["latency"]["ttft_ms"], lever["id"]
+        assert float(lever["blended_high_usd_per_mtok"]) == pytest.approx(
+            float(quote["prices"]["blended"]["high"]), rel=1e-6
+        )
 
 
 def test_every_lever_that_the_pages_list_was_quoted(answers: dict[str, Any]) -> None:

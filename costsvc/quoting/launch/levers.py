@@ -11,6 +11,7 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.reshape import Reshape, has_full_attention, keeping
 from costsvc.engine.units import GIGA
 from costsvc.errors import CostsvcError, Infeasible, InvalidRequest
+from costsvc.quoting.answer.compared import latency_section, price_section
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.evaluate import LAYOUT, Evaluated, changed, evaluate
 from costsvc.quoting.load import profile_of
@@ -271,13 +272,15 @@ def stacked(
     return steps
 
 
-def lever_sections(running: Evaluated | None, tried: list[Tried], rps: float) -> list[Plain]:
+def lever_sections(
+    catalog: Catalog, running: Evaluated | None, tried: list[Tried], rps: float
+) -> list[Plain]:
     """Each lever alone, the largest saving first; those that are refused last, with the reason."""
     ordered = sorted(tried, key=lambda one: one.running.request_usd if one.running else float("inf"))
-    return [_lever_section(running, one, rps) for one in ordered]
+    return [_lever_section(catalog, running, one, rps) for one in ordered]
 
 
-def _lever_section(base: Evaluated | None, one: Tried, rps: float) -> Section:
+def _lever_section(catalog: Catalog, base: Evaluated | None, one: Tried, rps: float) -> Section:
     section: Section = {
         "id": one.lever.id,
         "what": one.lever.what,
@@ -288,7 +291,7 @@ def _lever_section(base: Evaluated | None, one: Tried, rps: float) -> Section:
     }
     if one.running is None:
         return section
-    return section | running_section(one.running, rps) | {"saves_share": _saved(base, one.running)}
+    return section | running_section(catalog, one.running, rps) | {"saves_share": _saved(base, one.running)}
 
 
 def _plain(value: Any) -> Any:
@@ -299,20 +302,20 @@ def _saved(base: Evaluated | None, running: Evaluated) -> float | None:
     return None if base is None else number(1.0 - running.request_usd / base.request_usd)
 
 
-def step_sections(steps: list[Step], rps: float) -> list[Plain]:
+def step_sections(catalog: Catalog, steps: list[Step], rps: float) -> list[Plain]:
     """The stack, each with what it adds."""
     return [
         {
             "id": step.lever.id,
             "what": step.lever.what,
             "saves_share_of_what_was_left": number(step.saves_share),
-            **running_section(step.running, rps),
+            **running_section(catalog, step.running, rps),
         }
         for step in steps
     ]
 
 
-def running_section(running: Evaluated, rps: float) -> Section:
+def running_section(catalog: Catalog, running: Evaluated, rps: float) -> Section:
     """What a configuration takes and costs at a rate."""
     deployment = running.choice.deployment
     sized = running.fleet(rps)
@@ -333,5 +336,6 @@ def running_section(running: Evaluated, rps: float) -> Section:
         "gpus": running.fleet_gpus(rps),
         "usd_per_month": money(running.usd_per_month(rps)),
         "request_usd": money(running.request_usd),
-        "blended_usd_per_mtok": money(running.usd_per_mtok),
+        **price_section(catalog, running),
+        **latency_section(running),
     }

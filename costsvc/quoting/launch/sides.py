@@ -1,5 +1,6 @@
 """One side of the comparison: what runs, how many of it, what it costs, how fast it is."""
 
+from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.quantiles import tpot_quantiles_s, ttft_quantiles_s
 from costsvc.engine.units import MS_PER_S
@@ -19,7 +20,7 @@ HOW = (
 )
 
 
-def side_section(running: Evaluated, offered: Offered) -> Section:
+def side_section(catalog: Catalog, running: Evaluated, offered: Offered) -> Section:
     """A configuration at its mean rate and in its busiest hour."""
     traffic, choice = running.scenario.traffic, running.choice
     budget = memory_budget(choice.replica)
@@ -31,7 +32,7 @@ def side_section(running: Evaluated, offered: Offered) -> Section:
         "input_tokens": number(choice.lengths.prompt),
         "cached_input_tokens": number(choice.lengths.cached),
         "output_tokens": number(choice.lengths.output),
-        **running_section(running, offered.rps),
+        **running_section(catalog, running, offered.rps),
         "at_peak": {
             "replicas": peak.replicas + peak.prefill_replicas,
             "gpus": running.fleet_gpus(offered.peak_rps),

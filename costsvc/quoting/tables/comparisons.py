@@ -25,9 +25,11 @@ def _and_in_currency(*columns: Column) -> tuple[Column, ...]:
     return (*columns, *texts("currency"), *numbers(*(name.replace(_USD, "currency") for name in of_usd)))
 
 
-COLUMNS: Final = _and_in_currency(*_IDENTITY, *_CONFIGURATION, *texts("error"))
+_BAND: Final = numbers("blended_low_usd_per_mtok", "blended_high_usd_per_mtok")
+_GROUNDS: Final = (*_BAND, *numbers("gpu_price_providers"), *texts("gpu_price_basis"))
+COLUMNS: Final = _and_in_currency(*_IDENTITY, *_CONFIGURATION, *texts("error"), *_GROUNDS)
 CURVE_COLUMNS: Final = _and_in_currency(
-    *_IDENTITY, *numbers("ctx"), *_CONFIGURATION, *texts("cliffs", "error")
+    *_IDENTITY, *numbers("ctx"), *_CONFIGURATION, *texts("cliffs", "error"), *_GROUNDS
 )
 FRONTIER_COLUMNS: Final = _and_in_currency(
     *_IDENTITY,
@@ -37,6 +39,7 @@ FRONTIER_COLUMNS: Final = _and_in_currency(
     *texts("bound"),
     *numbers("output_tok_s_per_user", "tpot_ms", "ttft_ms", "blended_usd_per_mtok"),
     *texts("error"),
+    *_BAND,
 )
 
 

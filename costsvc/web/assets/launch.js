@@ -118,6 +118,7 @@ function levers(rows) {
   fill("#levers", table("By what a request costs, each against the feature as it runs", [
     ["lever", (row) => row.what], ["saves", saving, true],
     ["requests at once", (row) => (row.refused ? "–" : number(row.concurrency)), true],
+    ["first token", (row) => (row.refused ? "–" : milliseconds(row.ttft_ms)), true],
     ["GPUs", (row) => number(row.gpus), true], ["USD per month", (row) => dollars(row.usd_per_month), true],
     ["side effect", (row) => row.refused ?? `${row.side_effect}${row.is_same_feature ? "" : " (not the same feature)"}`]], rows));
 }
