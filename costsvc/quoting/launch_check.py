@@ -22,7 +22,7 @@ from costsvc.quoting.launch.verdict import Verdict, sentence, verdict_of
 from costsvc.quoting.load import default_output_tokens
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.request import QuoteRequest
-from costsvc.quoting.steep import steep_warnings
+from costsvc.quoting.warned import warnings_of
 
 USED_ASSUMPTIONS = ("today_context_tokens", "peak_ratio", "user_pause_s", "context_cap_share")
 LEAST_CONTEXT_TOKENS = 2
@@ -112,11 +112,7 @@ def check_launch(catalog: Catalog, request: LaunchRequest, today: date) -> Secti
         "buying": buying_section(catalog, running, offered),
         "uncertainty": {"low_ratio": number(band.low_ratio), "high_ratio": number(band.high_ratio)},
         "assumptions": _assumptions(catalog),
-        "warnings": [
-            *running.scenario.warnings,
-            *running.choice.warnings,
-            *steep_warnings(running.scenario, running.choice),
-        ],
+        "warnings": warnings_of(running.scenario, running.choice, bill),
     }
 
 

@@ -6,14 +6,14 @@ from importlib.metadata import version
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.answer import grounds, prefix, prices, state, traffic
 from costsvc.quoting.answer.currency import with_currency
-from costsvc.quoting.answer.plain import Plain, Section
+from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.bill import bill_of
 from costsvc.quoting.choice import choose
 from costsvc.quoting.explain import trace_of
 from costsvc.quoting.gpu_price import price_of
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import resolve
-from costsvc.quoting.steep import steep_warnings
+from costsvc.quoting.warned import warnings_of
 
 ENGINE_VERSION = version("costsvc")
 
@@ -36,7 +36,6 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
     choice = choose(scenario)
     bill = bill_of(scenario, choice, price, prefix.other_lengths(catalog, scenario, choice))
     band = grounds.error_band(catalog, scenario)
-    warnings: list[Plain] = [*scenario.warnings, *choice.warnings, *steep_warnings(scenario, choice)]
     answer: Section = {
         "as_of": scenario.as_of.isoformat(),
         "catalog_revision": catalog.revision,
@@ -56,7 +55,7 @@ def make_quote(catalog: Catalog, request: QuoteRequest, today: date) -> Section:
         "market": grounds.market_section(catalog, scenario),
         "assumptions": grounds.assumptions_section(catalog, scenario),
         "sources": grounds.sources_section(catalog, scenario, price),
-        "warnings": warnings,
+        "warnings": warnings_of(scenario, choice, bill),
     }
     load = traffic.traffic_section(scenario, choice, bill)
     if load is not None:

@@ -172,12 +172,19 @@ def throughput_section(scenario: Scenario, choice: Choice) -> Section:
     """Saturated rates of one replica, and what is carried at the utilization sold."""
     state, lengths = choice.state, choice.lengths
     rate = state.requests_per_s
+    output_per_gpu = rate * lengths.output / choice.deployment.gpus
+    of_both: Section = {}
+    if choice.deployment.mode == "disaggregated":
+        of_both["output_tok_s_per_gpu_of_both_pools"] = number(
+            output_per_gpu / (1.0 + state.prefill_replicas)
+        )
     return {
         "requests_per_s": number(rate),
         "input_tok_s": number(rate * lengths.prompt),
         "output_tok_s": number(rate * lengths.output),
         "output_tok_s_per_user": number(1.0 / state.loop.step_s),
-        "output_tok_s_per_gpu": number(rate * lengths.output / choice.deployment.gpus),
+        "output_tok_s_per_gpu": number(output_per_gpu),
+        **of_both,
         "carried_requests_per_s": number(rate * scenario.utilization_share)
         if scenario.load.rps is None
         else number(scenario.load.rps),

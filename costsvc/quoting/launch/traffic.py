@@ -70,7 +70,8 @@ def traffic_section(
         "peak_requests_in_flight": number(in_flight * offered.peak_ratio),
     }
     law = (
-        f"in flight = rps x time in the service = {offered.rps:.4g}/s x {residence_s:.4g} s = {in_flight:.4g}"
+        f"in flight, waiting and prefill included = rps x time in the service = {offered.rps:.4g}/s x "
+        f"{residence_s:.4g} s = {in_flight:.4g}"
     )
     if request.users is not None:
         pause = pause_s(catalog, request)
