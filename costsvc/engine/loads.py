@@ -241,7 +241,8 @@ def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[s
     """A batch that starts and ends together: all prompts first, then the outputs in step.
 
     The first prompt has its first token when it alone is through; a mean one waits for a share of the others,
-    half where they pass one after another, all where an engine takes them in one step.
+    half where they pass one after another, all where an engine takes them in one step. No server stands before
+    such a batch, so its first token has no floor.
     """
     memory = limits["memory"]
     batch = np.where(np.isfinite(offered.concurrency), offered.concurrency, memory)
@@ -250,11 +251,12 @@ def _static(replica: Replica, lengths: Lengths, offered: Offered, limits: dict[s
     prefill_s = prompt_s(replica, lengths, together * lengths.uncached / (replica.dp * replica.pp))
     first_s = np.minimum(prompt_s(replica, lengths, lengths.uncached), prefill_s)
     first_s = first_s + replica.calibration.ttft_wave_share * (prefill_s - first_s)
-    whole_s = prefill_s + lengths.output * loop.decode_step_s
+    token_s = loop.decode_step_s / replica.tokens_per_step
+    whole_s = prefill_s + lengths.output * token_s
     return Served(
         output_tokens_per_s=together * lengths.output / whole_s,
         ttft_s=first_s + (batch / together - 1.0) / 2 * whole_s,
-        tpot_s=loop.decode_step_s,
+        tpot_s=token_s,
         sequences=together,
         bound=np.where(offered.concurrency <= memory, GIVEN, BOUNDS.index("memory")),
     )

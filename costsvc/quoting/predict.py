@@ -17,7 +17,7 @@ from costsvc.engine.loads import LoadMode, Offered, Served, serve
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.parameters import parameter_count
 from costsvc.engine.replica import Replica, compile_replica
-from costsvc.engine.serving import BOUNDS, lengths_of
+from costsvc.engine.serving import BOUNDS, GIVEN, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S
@@ -65,17 +65,26 @@ def predict_point(catalog: Catalog, row: Mapping[str, str]) -> dict[str, object]
     served = serve_point(catalog, point)
     low_ratio, high_ratio = _band(catalog, point)
     rate = point.replicas * float(served.output_tokens_per_s[0, 0])
-    ttft_s = float(served.ttft_s[0, 0])
     return {
         "output_tok_s": rate,
         "output_tok_s_low": rate / high_ratio,
         "output_tok_s_high": rate / low_ratio,
-        "ttft_ms": ttft_s * MS_PER_S if math.isfinite(ttft_s) else None,
+        "ttft_ms": _ttft_ms(point.offered, served),
         "tpot_ms": float(served.tpot_s[0, 0]) * MS_PER_S,
         "concurrency": point.replicas * float(served.sequences[0, 0]),
         "bound": BOUNDS[int(served.bound[0, 0])],
         "extrapolated": _is_extrapolated(catalog, point),
     }
+
+
+def _ttft_ms(offered: Offered, served: Served) -> float | None:
+    """The mean; None of a flood, and of arrivals that a bound keeps up, whose queue grows as long as they come."""
+    ttft_s, is_arriving = (
+        float(served.ttft_s[0, 0]),
+        offered.mode == "server" and np.isfinite(offered.rps).all(),
+    )
+    grows = is_arriving and served.bound[0, 0] != GIVEN and not np.isfinite(offered.concurrency).any()
+    return ttft_s * MS_PER_S if math.isfinite(ttft_s) and not grows else None
 
 
 def point_of(catalog: Catalog, row: Mapping[str, str]) -> Point:

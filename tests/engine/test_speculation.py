@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from costsvc.engine import operators
+from costsvc.engine.loads import serve
 from costsvc.engine.loop import loop_batch, prompt_batch, run_loop
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.parameters import embedding_parameters, layer_parameters, parameter_count
@@ -17,6 +18,7 @@ from costsvc.engine.serving import lengths_of, solve
 from costsvc.engine.specs import Draft, ModelSpec, Objectives, Speculation
 from costsvc.engine.speculation import deviation_tokens, expected_tokens, mtp_module
 from costsvc.engine.step import step_time
+from costsvc.quoting.predict import offered_load
 from tests.engine.shapes import (
     DENSE,
     LLAMA_ATTENTION,
@@ -214,3 +216,10 @@ def test_the_gain_of_one_module_is_about_the_published_one() -> None:
             )
         ]
         assert times[0] / times[1] == pytest.approx(published, rel=0.15)
+
+
+def test_a_batch_without_arrivals_makes_as_many_tokens_a_step_as_a_loop() -> None:
+    replica = proposing(3, 0.7)
+    found = serve(replica, LENGTHS, offered_load("static", concurrency=4.0))
+    loop = run_loop(replica, LENGTHS, 4.0, 1.0)
+    assert one(found.tpot_s) == pytest.approx(one(loop.decode_step_s) / replica.tokens_per_step)

@@ -110,6 +110,12 @@ def test_an_open_loop_carries_what_is_offered_up_to_its_limit(catalog: Catalog) 
     assert calm["output_tok_s"] == pytest.approx(2 * 128)
     assert flooded["output_tok_s"] < 1000 * 128
     assert flooded["tpot_ms"] > calm["tpot_ms"]
+    assert (calm["bound"], calm["ttft_ms"] > 0, flooded["bound"] != "given", flooded["ttft_ms"]) == (
+        *("given", True, True),
+        None,
+    )
+    capped = predicted(catalog, mode="server", concurrency="32", rps="1000")
+    assert capped["ttft_ms"] > calm["ttft_ms"]
 
 
 def test_cached_prompt_tokens_make_a_loop_faster(catalog: Catalog) -> None:
