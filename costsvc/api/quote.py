@@ -71,10 +71,11 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
     today = service.today()
     shown = presented(request, _ONE)
     given = shown.given
-    if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"] and is_grid(given):
+    if shown.format.has(_SEVERAL) and shown.format is not FORMATS["json"]:
         catalog = await catalog_for(request, service)
-        several = replace(shown, view=_SEVERAL)
-        return await service.heavy.run(lambda: _grid(request, catalog, several, today))
+        if is_grid(given, catalog):
+            several = replace(shown, view=_SEVERAL)
+            return await service.heavy.run(lambda: _grid(request, catalog, several, today))
     wanted = parse_request(given)
     ground = await _ground(request, service, wanted)
     if shown.format is FORMATS["xlsx"]:
@@ -123,7 +124,7 @@ def _grid(
     request: Request[Any, Any, Any], catalog: Catalog, shown: Presentation, today: date
 ) -> Response[bytes]:
     """A row per combination, each with its prices or its reason."""
-    requests = grid_of(shown.given)
+    requests = grid_of(shown.given, catalog)
     maker = RowMaker(catalog, today)
     return answer(
         request,

@@ -39,6 +39,11 @@ class DatedPriceFields(Strict):
         return self.usd_per_gpu_hour
 
 
+def in_id(word: str) -> str:
+    """A word as ids hold it: other characters than these leave a dash between those that stay."""
+    return re.sub(r"[^a-z0-9._-]+", "-", word.casefold()).strip("-")
+
+
 class OfferFields(Strict):
     """One rentable thing and its history. `excluded_reason` keeps it out of reference prices."""
 
@@ -66,12 +71,14 @@ class OfferFields(Strict):
             raise mistake("A component-only offer states its excluded_reason", "basis")
         return self
 
-    def slug(self, provider: str) -> str:
-        """What the offer is called, before offers that look alike are numbered."""
+    def words(self, provider: str) -> list[str]:
+        """What tells an offer from others."""
         parts = (provider, self.gpu, self.instance_type, self.region, self.market)
-        count = f"{self.gpus_per_instance}x"
-        words = [*(part for part in parts if part), count]
-        return "/".join(re.sub(r"[^a-z0-9._-]+", "-", word.casefold()).strip("-") for word in words)
+        return [*(part for part in parts if part), f"{self.gpus_per_instance}x"]
+
+    def slug(self, provider: str) -> str:
+        """What the offer is called, before offers that look alike are told apart."""
+        return "/".join(filter(None, map(in_id, self.words(provider))))
 
     def record(self, id: str, provider: str) -> entries.Offer:
         """The offer as stored, priced per GPU."""

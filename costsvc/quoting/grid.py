@@ -5,32 +5,32 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from costsvc.db.names import normalised
+from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.request import PARAMETERS
 
 MAX_QUOTES: Final = 200
 _SEPARATOR: Final = ","
+_OF_OFFERS: Final = ("provider", "region")
 
 
-def is_grid(given: Mapping[str, str]) -> bool:
+def is_grid(given: Mapping[str, str], catalog: Catalog) -> bool:
     """Whether any parameter holds a list."""
-    return any(_SEPARATOR in text for name, text in given.items() if name in PARAMETERS)
+    return any(len(_items(name, text, catalog)) > 1 for name, text in given.items() if name in PARAMETERS)
 
 
-def grid_of(given: Mapping[str, str]) -> list[dict[str, str]]:
+def grid_of(given: Mapping[str, str], catalog: Catalog) -> list[dict[str, str]]:
     """One request per combination, the last parameter of the query running fastest.
+
+    What the catalog knows by a name with commas, such as a provider `Acme, Inc.`, is no list.
 
     Raises
     ------
     InvalidRequest
         More combinations than one call answers, or an empty place in a list.
-
-    Examples
-    --------
-    >>> grid_of({"model": "a,b", "gpu": "h100", "ctx": "1,2"})[1]
-    {'model': 'a', 'gpu': 'h100', 'ctx': '2'}
     """
-    lists = {name: _items(name, text) for name, text in given.items()}
+    lists = {name: _items(name, text, catalog) for name, text in given.items()}
     combinations = prod(len(items) for items in lists.values())
     if combinations > MAX_QUOTES:
         sizes = " × ".join(f"{len(items)} {name}" for name, items in lists.items() if len(items) > 1)
@@ -42,9 +42,19 @@ def grid_of(given: Mapping[str, str]) -> list[dict[str, str]]:
     return [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
 
 
-def _items(name: str, text: str) -> list[str]:
+def _items(name: str, text: str, catalog: Catalog) -> list[str]:
+    if _SEPARATOR not in text or _is_one(name, text, catalog):
+        return [text.strip()]
     items = [item.strip() for item in text.split(_SEPARATOR)]
-    if len(items) > 1 and "" in items:
+    if "" in items:
         complaint = f"{name} is '{text}', a list with an empty place. Take a comma away."
         raise InvalidRequest(complaint, field=name)
     return items
+
+
+def _is_one(name: str, text: str, catalog: Catalog) -> bool:
+    """Whether a text with commas is the name of one thing."""
+    if name in _OF_OFFERS:
+        names = (getattr(offer, name) or "" for offer in catalog.content.offers)
+        return normalised(text) in {normalised(one) for one in names if _SEPARATOR in one}
+    return bool({"model": catalog.models_meant, "gpu": catalog.gpus_meant}.get(name, lambda _: ())(text))

@@ -11,10 +11,11 @@ from typing import Annotated, Final, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from costsvc.db.entries import CatalogContent, DatedPrice, Offer, Source
+from costsvc.db.names import normalised
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest, NotInCatalog
 from costsvc.ingest.entry import SourceFields, Strict, Text
-from costsvc.ingest.prices import DatedPriceFields, OfferFields
+from costsvc.ingest.prices import DatedPriceFields, OfferFields, in_id
 from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.importing import keeping_posted_models
 from costsvc.quoting.listing.common import one_of
@@ -22,6 +23,7 @@ from costsvc.quoting.listing.prices import find_offer
 from costsvc.quoting.profiles import keeping_posted_profiles
 
 POSTED: Final = "posted"
+_DIGEST_BYTES: Final = 4
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -60,10 +62,13 @@ def parse_body(kind: type[Body], body: bytes) -> Body:
 
 
 def posted_id(catalog: Catalog, posted: PostedOffer, *, below: str = POSTED) -> str:
-    """What a new offer is called."""
-    gpu_id = catalog.gpu(posted.gpu).id
-    slug = posted.model_copy(update={"gpu": gpu_id}).slug(_provider(catalog, posted.provider))
-    return f"{below}/{slug}"
+    """What a new offer is called. Where an id cannot hold its words, such as `+1` and `-1`, a digest does."""
+    named = posted.model_copy(update={"gpu": catalog.gpu(posted.gpu).id})
+    provider = _provider(catalog, posted.provider)
+    words = [normalised(word) for word in named.words(provider)]
+    held = [normalised(in_id(word)) for word in words]
+    digest = blake2b("/".join(words).encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{below}/{named.slug(provider)}{'' if held == words else f'/{digest}'}"
 
 
 def with_offer(catalog: Catalog, posted: PostedOffer) -> CatalogContent:

@@ -97,6 +97,16 @@ def test_the_same_offer_twice_is_refused_with_the_way_to_add_a_price() -> None:
         with_offer(Catalog(content, 8), posted_offer())
 
 
+def test_providers_that_an_id_cannot_tell_apart_have_offers_of_their_own() -> None:
+    content = CONTENT
+    for provider in ("+1+1", "-1+1", "+1", "Café", "Caf", "日本", "한국"):
+        content = with_offer(Catalog(content, 8), posted_offer(provider=provider))
+    posted = {offer.id: offer.provider for offer in content.offers if offer.id.startswith("posted/")}
+    assert len(posted) == 7
+    assert posted["posted/caf/h100-sxm/on-demand/8x"] == "Caf"
+    assert not any("//" in id for id in posted)
+
+
 def test_a_posted_price_holds_from_its_day_and_leaves_the_past_alone() -> None:
     content = with_prices(CATALOG, AWS, posted_prices({"first_day": "2026-11-01", "usd_per_gpu_hour": "5"}))
     catalog = Catalog(content, 8)
