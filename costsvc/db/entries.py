@@ -131,7 +131,8 @@ class PrivatePrices:
 class ApiPrice:
     """A published price of tokens, as observed on a day. A missing price is None, never zero.
 
-    A seller whose long prompts are dearer has one for each tier, with the context at which it ends.
+    A seller whose long prompts are dearer has one for each tier, with the longest prompt of it; the last one's
+    is the longest context.
     """
 
     provider: str

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import MINYEAR, date
 from decimal import Decimal
 from math import inf
@@ -159,17 +159,36 @@ def api_prices_on(prices: Iterable[ApiPrice], as_of: date) -> tuple[ApiPrice, ..
     return tuple(price for _, (_, price) in sorted(newest.items()))
 
 
-def of_one_tier(prices: Iterable[ApiPrice], context_tokens: float) -> tuple[ApiPrice, ...]:
-    """Of each seller's tiers the one that a context falls in; the last where none reaches it."""
+def of_one_tier(prices: Iterable[ApiPrice], prompt_tokens: float) -> tuple[ApiPrice, ...]:
+    """Of each seller's tiers the one that a prompt falls in, with the context that the last of them takes."""
+    return tuple(_tier_at(tiers, prompt_tokens) for tiers in _tiers(prices))
+
+
+def prompts_of_tiers(prices: Iterable[ApiPrice]) -> set[int]:
+    """The longest prompts of all tiers but the last of each seller. [token]"""
+    ends = (price.context_limit_tokens for tiers in _tiers(prices) for price in tiers[:-1])
+    return {end for end in ends if end is not None}
+
+
+def contexts_taken(prices: Iterable[ApiPrice]) -> set[int]:
+    """The longest contexts that sellers take, prompt and output together. [token]"""
+    return {limit for tiers in _tiers(prices) if (limit := tiers[-1].context_limit_tokens) is not None}
+
+
+def _tiers(prices: Iterable[ApiPrice]) -> Iterable[list[ApiPrice]]:
+    """The tiers of each seller, of the shortest prompts first."""
     tiers: dict[tuple[str, str], list[ApiPrice]] = {}
     for price in prices:
         tiers.setdefault(price.sold_as, []).append(price)
-    return tuple(_tier_at(found, context_tokens) for found in tiers.values())
+    for found in tiers.values():
+        found.sort(key=lambda price: price.context_limit_tokens or inf)
+    return tiers.values()
 
 
-def _tier_at(tiers: list[ApiPrice], context_tokens: float) -> ApiPrice:
-    rising = sorted(tiers, key=lambda price: price.context_limit_tokens or inf)
-    return next((one for one in rising if (one.context_limit_tokens or inf) >= context_tokens), rising[-1])
+def _tier_at(tiers: list[ApiPrice], prompt_tokens: float) -> ApiPrice:
+    last = tiers[-1]
+    reached = next((one for one in tiers if (one.context_limit_tokens or inf) >= prompt_tokens), last)
+    return reached if reached is last else replace(reached, context_limit_tokens=last.context_limit_tokens)
 
 
 def twelve_months_before(day: date) -> date:

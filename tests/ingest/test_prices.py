@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from costsvc.db.entries import ApiPrice
-from costsvc.db.prices import of_one_tier
+from costsvc.db.prices import contexts_taken, of_one_tier, prompts_of_tiers
 from costsvc.ingest.api_prices import ApiPriceFile
 from costsvc.ingest.files import read_catalog
 
@@ -96,6 +96,8 @@ def test_each_tier_of_a_published_price_stands_with_the_context_it_ends_at() -> 
     assert {price.sold_as for price in prices} == {("One", "m")}
     at = [of_one_tier(prices, ctx)[0].input_usd_per_mtok for ctx in (100, 101, 500, 501, 2000)]
     assert at == [1, 2, 2, 4, 4]
+    assert {of_one_tier(prices, prompt)[0].context_limit_tokens for prompt in (100, 101, 501)} == {1000}
+    assert (prompts_of_tiers(prices), contexts_taken(prices)) == ({100, 500}, {1000})
     assert api_prices()[0].context_limit_tokens == 1000
 
 

@@ -283,7 +283,7 @@ def test_rope_scaling_begins_where_the_configuration_says(catalog: Catalog) -> N
     assert "rope_scaling_begins" not in {c["kind"] for c in cliffs_of(catalog, running, 16_384)}
 
 
-@pytest.mark.parametrize(("ctx", "times"), [(32_000, 1), (65_536, 2)])
+@pytest.mark.parametrize(("ctx", "times"), [(32_512, 1), (32_513, 2), (65_536, 2)])
 def test_a_dearer_price_of_long_prompts_is_what_buying_costs(catalog: Catalog, ctx: int, times: int) -> None:
     running = evaluate(catalog, parse_request({**FEATURE, "ctx": ctx}), DAY)
     section: Any = buying_section(_tiered(catalog), running, Offered(rps=1, peak_ratio=1))
@@ -298,12 +298,12 @@ def test_a_dearer_price_of_long_prompts_is_a_cliff(catalog: Catalog) -> None:
         c for c in cliffs_of(_tiered(catalog), running, 8192) if c["kind"] == "api_tier_changes"
     ]
     (cliff,) = tiers
-    assert cliff["ctx"] == 32_001
+    assert cliff["ctx"] == 32_001 + 512
     assert cliff["usd_per_mtok_from_here"] == pytest.approx(2 * cliff["usd_per_mtok_before"])
 
 
 def _tiered(catalog: Catalog) -> Catalog:
-    """The catalog with one seller, whose prices double above 32,000 tokens."""
+    """The catalog with one seller, whose prices double for prompts above 32,000 tokens."""
     seen = {"source": "s", "observed": date(2026, 11, 1), "models": [TIERED]}
     file = ApiPriceFile.model_validate({"provider": "one-seller", "observations": [seen]})
     return cast("Catalog", _OnlyOffers(catalog, file.records("One Seller")))

@@ -9,7 +9,7 @@ from math import inf
 from statistics import median
 
 from costsvc.db.entries import ApiPrice, GpuEntry, Judgement, ModelEntry
-from costsvc.db.prices import of_one_tier
+from costsvc.db.prices import of_one_tier, prompts_of_tiers
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.uncertainty import ErrorBand, MeasuredRegion, extrapolations
 from costsvc.quoting.answer.plain import (
@@ -33,23 +33,22 @@ LISTED_OFFERS = 20
 def market_section(catalog: Catalog, scenario: Scenario) -> Section:
     """Published token prices of the same model that were observed up to the day."""
     model, day = scenario.model.id, scenario.as_of
-    limits = _tier_limits(catalog, model, day)
-    reached = bisect_left(limits, scenario.traffic.context_limit_tokens)
-    return _market_within(catalog, model, day, limits[reached] if reached < len(limits) else inf)
+    ends = _tier_ends(catalog, model, day)
+    reached = bisect_left(ends, scenario.traffic.input_tokens)
+    return _market_of(catalog, model, day, ends[reached] if reached < len(ends) else inf)
 
 
 @once_per_catalog
-def _tier_limits(catalog: Catalog, model_id: str, day: date) -> tuple[int, ...]:
-    """Contexts at which sellers' tiers end, rising: between two of them every price is the same. [token]"""
-    prices = catalog.api_prices(model_id, day)
-    return tuple(sorted({price.context_limit_tokens for price in prices if price.context_limit_tokens}))
+def _tier_ends(catalog: Catalog, model_id: str, day: date) -> tuple[int, ...]:
+    """Prompts at which sellers' tiers end, rising: between two of them every price is the same. [token]"""
+    return tuple(sorted(prompts_of_tiers(catalog.api_prices(model_id, day))))
 
 
 @once_per_catalog
-def _market_within(catalog: Catalog, model_id: str, day: date, context_tokens: float) -> Section:
+def _market_of(catalog: Catalog, model_id: str, day: date, prompt_tokens: float) -> Section:
     offers = [
         price
-        for price in of_one_tier(catalog.api_prices(model_id, day), context_tokens)
+        for price in of_one_tier(catalog.api_prices(model_id, day), prompt_tokens)
         if price.input_usd_per_mtok is not None and price.output_usd_per_mtok is not None
     ]
     offers.sort(key=lambda price: (price.output_usd_per_mtok or Decimal(0), price.provider))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.db.entries import ApiPrice
-from costsvc.db.prices import of_one_tier
+from costsvc.db.prices import contexts_taken, of_one_tier, prompts_of_tiers
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import sequence_bytes
 from costsvc.engine.serving import BOUNDS
@@ -155,8 +155,9 @@ def _with_smaller_steps(running: Evaluated, contexts: Contexts) -> list[Contexts
 def _offers(catalog: Catalog, running: Evaluated, low: int, window: int) -> Iterator[Section]:
     """Where the cheapest published price that takes the context changes."""
     offers = offers_for(catalog, running, ctx=None)
-    limits = sorted({offer.context_limit_tokens for offer in offers if offer.context_limit_tokens})
-    for limit in limits:
+    output = running.scenario.traffic.output_tokens
+    limits = {*contexts_taken(offers), *(int(prompt + output) for prompt in prompts_of_tiers(offers))}
+    for limit in sorted(limits):
         if not low <= limit < window:
             continue
         before, after = (_cheapest(offers, running, ctx) for ctx in (limit, limit + 1))
@@ -175,7 +176,7 @@ def _offers(catalog: Catalog, running: Evaluated, low: int, window: int) -> Iter
 
 
 def _cheapest(offers: list[ApiPrice], running: Evaluated, ctx: int) -> tuple[float, ApiPrice] | None:
-    tiers = of_one_tier(offers, ctx)
+    tiers = of_one_tier(offers, ctx - running.scenario.traffic.output_tokens)
     taking = [o for o in tiers if o.context_limit_tokens is None or o.context_limit_tokens >= ctx]
     if not taking:
         return None

@@ -17,12 +17,15 @@ WHOLE = 1e-9
 
 
 def offers_for(catalog: Catalog, running: Evaluated, ctx: int | None) -> list[ApiPrice]:
-    """Published prices of input and output; with a context, of those that take it or name no limit."""
-    scenario = running.scenario
+    """Published prices of input and output; with a context, of those that take it or name no limit.
+
+    Of a seller with tiers then the one of the mean prompt.
+    """
+    scenario, prompt = running.scenario, number_exact(running.choice.lengths.prompt)
     published = catalog.api_prices(scenario.model.id, scenario.as_of)
     return [
         price
-        for price in (published if ctx is None else of_one_tier(published, ctx))
+        for price in (published if ctx is None else of_one_tier(published, prompt))
         if price.input_usd_per_mtok is not None
         and price.output_usd_per_mtok is not None
         and (ctx is None or price.context_limit_tokens is None or price.context_limit_tokens >= ctx)
