@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from costsvc.engine.serving import BOUNDS, solve
+from costsvc.engine.serving import BOUNDS, solution
 from costsvc.engine.units import MS_PER_S
 from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.choice import Choice
@@ -30,8 +30,8 @@ def steep_warnings(scenario: Scenario, choice: Choice) -> list[str]:
     assert tpot_s is not None  # noqa: S101 - it binds
     slower_ms = float(f"{SLOWER_RATIO * tpot_s * MS_PER_S:.2g}")
     slower = replace(choice.objectives, tpot_s=slower_ms / MS_PER_S)
-    state = solve(choice.replica, choice.lengths, slower, scenario.utilization_share)
-    saved = 1.0 - number_exact(state.request_gpu_s) / number_exact(choice.state.request_gpu_s)
+    solved = solution(choice.replica, choice.lengths, slower, scenario.utilization_share)
+    saved = 1.0 - number_exact(solved.request_gpu_s()) / number_exact(choice.state.request_gpu_s)
     if saved < STEEP_SHARE:
         return []
     return [
