@@ -194,11 +194,21 @@ def _in_currency(frame: Frame) -> Iterator[Line]:
     units_per_usd = float(rate["units_per_usd"])
     how = ", ".join(filter(None, (rate["basis"], rate["first_day"])))
     yield Line("units per usd", rate["units_per_usd"], units_per_usd, f"{code}/USD", how, units_per_usd)
-    how, rows = "US dollars x units per usd", (*CLASSES, "blended")
-    for name in rows:
-        usd, service = float(prices[name]["usd_per_mtok"]), prices[name][f"{code.lower()}_per_mtok"]
-        text, unit = f"quote_{name}*quote_units_per_usd", f"{code}/Mtok"
-        yield Line(f"{name} in currency", text, usd * units_per_usd, unit, how, service, "price")
-    usd, service = float(cost["request_usd"]), cost[f"request_{code.lower()}"]
-    text = "quote_request_usd*quote_units_per_usd"
-    yield Line("request in currency", text, usd * units_per_usd, code, how, service)
+    how, own, mtok = "US dollars x units per usd", code.lower(), f"{code}/Mtok"
+    kinds = (
+        ("", "usd_per_mtok", f"{own}_per_mtok", "price"),
+        (" low", "low", f"low_{own}_per_mtok", "money"),
+        (" high", "high", f"high_{own}_per_mtok", "money"),
+    )
+    amounts = [
+        (f"{name}{bound}", prices[name][usd], prices[name][shown], mtok, form)
+        for name in CLASSES
+        for bound, usd, shown, form in kinds
+    ]
+    blended = prices["blended"]
+    amounts.append(("blended", blended["usd_per_mtok"], blended[f"{own}_per_mtok"], mtok, "price"))
+    amounts.append(("request usd", cost["request_usd"], cost[f"request_{own}"], code, "money"))
+    for name, usd, service, unit, form in amounts:
+        text = f"quote_{name.replace(' ', '_')}*quote_units_per_usd"
+        shown = f"{name.removesuffix(' usd')} in currency"
+        yield Line(shown, text, float(usd) * units_per_usd, unit, how, service, form)

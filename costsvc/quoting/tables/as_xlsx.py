@@ -21,6 +21,7 @@ OPTIONS: Final = {
     "strings_to_urls": False,
     "strings_to_numbers": False,
 }
+NARROWEST: Final = 9
 WIDEST: Final = 40
 # What a cell of a workbook holds at most. [characters]
 LONGEST_TEXT: Final = 32_767
@@ -55,20 +56,25 @@ def save_xlsx(table: Table, file: BinaryIO) -> None:
 
 
 def write_sheet(book: Workbook, table: Table) -> Worksheet:
-    """A sheet of a table: its header stays in view."""
+    """A sheet of a table: its header stays in view, and columns are as wide as their texts, up to a limit."""
     sheet = book.add_worksheet(table.name)
     bold = book.add_format({"bold": True, "bottom": 1})
+    at_right = book.add_format({"bold": True, "bottom": 1, "align": "right"})
     writers = _writers(book, sheet)
     columns = [(index, column.name, writers[column.kind]) for index, column in enumerate(table.columns)]
-    for index, name, _ in columns:
-        sheet.set_column(index, index, min(max(len(name) + 1, 9), WIDEST))
-        sheet.write_string(0, index, name, bold)
+    longest = [max(len(column.name), NARROWEST - 1) for column in table.columns]
+    texts = {index for index, column in enumerate(table.columns) if column.kind == "text"}
+    for index, column in enumerate(table.columns):
+        sheet.write_string(0, index, column.name, at_right if column.kind == "number" else bold)
     sheet.freeze_panes(1, 0)
     for number, row in enumerate(table.rows, start=1):
         for index, name, write in columns:
             value = row.get(name)
             if value is not None and value != "":
                 write(number, index, value)
+                if index in texts:
+                    longest[index] = max(longest[index], len(str(value)))
+    widths(sheet, [min(characters + 1, WIDEST) for characters in longest])
     return sheet
 
 
