@@ -27,7 +27,7 @@ from costsvc.quoting.answer.plain import Section
 from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import refuse_unknown
-from costsvc.quoting.grid import grid_of, is_grid
+from costsvc.quoting.grid import grid_of, is_grid, refuse_several
 from costsvc.quoting.quote import make_quote
 from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.rows import RowMaker
@@ -76,6 +76,7 @@ async def get_quote(request: Request[Any, Any, Any], service: NamedDependency[Se
         if is_grid(given, catalog):
             several = replace(shown, view=_SEVERAL)
             return await service.heavy.run(lambda: _grid(request, catalog, several, today))
+    refuse_several(given, service.catalog)
     wanted = parse_request(given)
     ground = await _ground(request, service, wanted)
     if shown.format is FORMATS["xlsx"]:

@@ -1,7 +1,7 @@
 """What a schema refuses, in the user's words: one sentence for each field, with the way out where it is plain."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final, get_args
@@ -36,6 +36,33 @@ _FACTORS: Final[Mapping[str, tuple[Decimal, ...]]] = {
     "k": (Decimal(1000), Decimal(1024)),
     "m": (Decimal(1000**2), Decimal(1024**2)),
 }
+# What people call parameters whose names spell otherwise.
+_ALSO_CALLED: Final[Mapping[str, str]] = {
+    "context_length": "ctx",
+    "input": "ctx",
+    "input_tokens": "ctx",
+    "prompt": "ctx",
+    "prompt_tokens": "ctx",
+    "tokens": "ctx",
+    "output_tokens": "output",
+    "max_tokens": "output",
+    "dtype": "weights",
+    "precision": "weights",
+    "quantization": "weights",
+    "kv_dtype": "kv",
+    "cache": "kv",
+    "engine": "stack",
+    "accelerator": "gpu",
+    "cloud": "provider",
+    "date": "as_of",
+    "day": "as_of",
+    "price": "price_usd_per_gpu_hour",
+    "qps": "rps",
+    "requests_per_second": "rps",
+    "cache_hit_rate": "hit_rate",
+    "itl_ms": "tpot_ms",
+    "latency_ms": "tpot_ms",
+}
 _LONGEST_NUMBER: Final = 30
 _SHOWN: Final = 60
 
@@ -51,6 +78,12 @@ def invalid_request(error: ValidationError, schema: type[BaseModel]) -> InvalidR
         field=faults[0]["field"],
         details={"errors": faults},
     )
+
+
+def nearest_parameters(name: str, known: Sequence[str]) -> list[str]:
+    """Known parameters that a name may have been meant as."""
+    also = _ALSO_CALLED.get(name.lower(), name)
+    return [also] if also in known else get_close_matches(name, known, n=3)
 
 
 def readings(text: str, *, whole: bool) -> list[str]:

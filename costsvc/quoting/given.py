@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 
 from costsvc.errors import InvalidRequest, RepeatedParameter, UnknownParameter
-from costsvc.quoting.faults import invalid_request
+from costsvc.quoting.faults import invalid_request, nearest_parameters
 
 # `v` defeats caches, `api_key` says who asks, `onerror` how a failure is shown. None changes an answer.
 IGNORED = frozenset({"v", "api_key", "onerror"})
@@ -66,7 +65,7 @@ def refuse_unknown(given: Mapping[str, str], known: Sequence[str]) -> None:
     """Raise at the first name that is not known."""
     for name in given:
         if name not in known:
-            raise UnknownParameter(name, get_close_matches(name, known, n=3), known or ("none",))
+            raise UnknownParameter(name, nearest_parameters(name, known), known or ("none",))
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

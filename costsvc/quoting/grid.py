@@ -8,10 +8,12 @@ from typing import Final
 from costsvc.db.names import normalised
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
+from costsvc.quoting.compare import ANY
 from costsvc.quoting.request import PARAMETERS
 
 MAX_QUOTES: Final = 200
 _SEPARATOR: Final = ","
+_WORDS: Final = ("model", "gpu", "weights", "kv", "stack", "mode", "market", "provider", "region", "profile")
 _OF_OFFERS: Final = ("provider", "region")
 
 
@@ -40,6 +42,25 @@ def grid_of(given: Mapping[str, str], catalog: Catalog) -> list[dict[str, str]]:
             details={"asked_quotes": combinations, "most_quotes": MAX_QUOTES},
         )
     return [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
+
+
+def refuse_several(given: Mapping[str, str], catalog: Catalog) -> None:
+    """Refuse lists of words, and any GPU, where one quote is answered.
+
+    Raises
+    ------
+    InvalidRequest
+        It names the calls that answer several.
+    """
+    for name in _WORDS:
+        text = given.get(name, "")
+        several = len(_items(name, text, catalog)) > 1
+        if several or (name == "gpu" and text.strip().lower() == ANY):
+            raise InvalidRequest(
+                f"{name} is '{text}', but this is one quote. /compare?gpu=h100,h200 (or gpu=any) ranks several GPUs, "
+                "dtypes and modes; lists in /quote.csv, .xml or .xlsx answer a row for each combination.",
+                field=name,
+            )
 
 
 def _items(name: str, text: str, catalog: Catalog) -> list[str]:

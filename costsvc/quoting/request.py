@@ -6,7 +6,6 @@ The service, the command line and the batch calls all read their input through `
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -22,7 +21,7 @@ from costsvc.db.entries import Market
 from costsvc.errors import UnknownParameter
 from costsvc.ingest.entry import Strict
 from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Pause, Rate, Share, Tokens, TrafficProfile
-from costsvc.quoting.faults import invalid_request
+from costsvc.quoting.faults import invalid_request, nearest_parameters
 
 __all__ = [
     "MAX_CONTEXT_TOKENS",
@@ -284,7 +283,7 @@ def parse_request(given: Mapping[str, Any]) -> QuoteRequest:
     """
     for name in given:
         if name not in QuoteRequest.model_fields:
-            raise UnknownParameter(name, get_close_matches(name, PARAMETERS, n=3), PARAMETERS)
+            raise UnknownParameter(name, nearest_parameters(name, PARAMETERS), PARAMETERS)
     try:
         return QuoteRequest.model_validate(dict(given))
     except ValidationError as error:

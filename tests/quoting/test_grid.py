@@ -4,7 +4,7 @@ import pytest
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
-from costsvc.quoting.grid import MAX_QUOTES, grid_of, is_grid
+from costsvc.quoting.grid import MAX_QUOTES, grid_of, is_grid, refuse_several
 from tests.db.examples import CONTENT, DAY, offer, with_offers
 
 OFFER = offer("Acme, Inc.", [(DAY, "2")], region="Frankfurt, DE")
@@ -39,3 +39,11 @@ def test_a_name_with_a_comma_is_one_name() -> None:
 def test_a_list_with_holes_or_too_long_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         grid_of(given, CATALOG)
+
+
+@pytest.mark.parametrize("gpu", ["h100,h200", "any"])
+def test_where_one_quote_is_answered_several_are_shown_the_way(gpu: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"/compare\?gpu=h100,h200 .* /quote\.csv") as caught:
+        refuse_several({"model": "llama-3-70b", "gpu": gpu, "ctx": "8,192"}, CATALOG)
+    assert caught.value.field == "gpu"
+    refuse_several({"gpu": "h100", "ctx": "8,192", "provider": "Acme, Inc."}, CATALOG)

@@ -139,7 +139,14 @@ def test_several_faults_are_all_named() -> None:
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("contxt", "ctx"), ("modle", "model"), ("prefix_token", "prefix_tokens"), ("Model", "model")],
+    [
+        ("contxt", "ctx"),
+        ("modle", "model"),
+        ("prefix_token", "prefix_tokens"),
+        ("Model", "model"),
+        ("dtype", "weights"),
+        ("input_tokens", "ctx"),
+    ],
 )
 def test_an_unknown_parameter_names_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(UnknownParameter, match=f"no parameter '{name}'. Did you mean '?.*{nearest}'"):
