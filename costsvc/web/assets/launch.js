@@ -94,7 +94,7 @@ function sides({ now, with_feature: then, multiples }) {
     ["USD per month", (side) => dollars(side.usd_per_month), "usd_per_month"],
     ["at peak: GPUs, USD per month", (side) => `${number(side.at_peak.gpus)}, ${dollars(side.at_peak.usd_per_month)}`],
     ["USD per request", (side) => usd(side.request_usd), "request_usd"],
-    ["USD per Mtok, blended", (side) => usd(side.blended_usd_per_mtok), "blended_usd_per_mtok"],
+    ["USD per Mtok, blended", (side) => `${usd(side.blended_usd_per_mtok)} (${usd(side.blended_low_usd_per_mtok)} to ${usd(side.blended_high_usd_per_mtok)})`, "blended_usd_per_mtok"],
     ["KV share of memory", (side) => share(side.memory.kv_share_of_usable)],
     ["first token: median, 95 %", (side) => `${milliseconds(side.latency.ttft_ms_p50)}, ${milliseconds(side.latency.ttft_ms_p95)}`],
     ["per token: median, 95 %", (side) => `${milliseconds(side.latency.tpot_ms_p50)}, ${milliseconds(side.latency.tpot_ms_p95)}`],
@@ -116,9 +116,9 @@ function saving(row) {
 function levers(rows) {
   $("#levers").closest("section").hidden = !rows.length;
   fill("#levers", table("By what a request costs, each against the feature as it runs", [
-    ["lever", (row) => row.what], ["saves", saving, true],
+    ["lever", (row) => `${row.what}${row.gpu_price_providers === 1 ? " (a GPU with one seller's price)" : ""}`], ["saves", saving, true],
     ["requests at once", (row) => (row.refused ? "–" : number(row.concurrency)), true],
-    ["first token", (row) => (row.refused ? "–" : milliseconds(row.ttft_ms)), true],
+    ["first token", (row) => (row.refused ? "–" : milliseconds(row.ttft_ms)), "number noprint"],
     ["GPUs", (row) => number(row.gpus), true], ["USD per month", (row) => dollars(row.usd_per_month), true],
     ["side effect", (row) => row.refused ?? `${row.side_effect}${row.is_same_feature ? "" : " (not the same feature)"}`]], rows));
 }

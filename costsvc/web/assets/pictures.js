@@ -1,7 +1,7 @@
 // The explorer's other charts, each of one answer.
 
 import { clear, COLOURS, dollars, draw, logTicks } from "./charts.js";
-import { ask, gigabytes, number, Problem, share, usd } from "./service.js";
+import { ask, counted, gigabytes, number, Problem, share, usd } from "./service.js";
 
 const TERMS = ["#3b7dd8", "#b0539f", "#7b8794", "#d1762d", "#2f9e6e", "#8a6d3b", "#d0453a"];
 
@@ -133,7 +133,9 @@ function priceByHits(rows) {
 const MOST_CARDS = 14;
 
 export function cardsChart(id, answer, gpu) {
-  const rows = answer.items.filter((item) => item.keeps_objectives).map((item) => ({ ...item, usd: Number(item.blended_usd_per_mtok) }));
+  const rows = answer.items.filter((item) => item.keeps_objectives).map((item) => ({
+    ...item, usd: Number(item.blended_usd_per_mtok), low: Number(item.blended_low_usd_per_mtok), high: Number(item.blended_high_usd_per_mtok),
+  }));
   const first = rows.slice(0, MOST_CARDS);
   const own = rows.find((row) => row.gpu === gpu);
   if (own && !first.includes(own)) first.splice(-1, 1, own);
@@ -142,15 +144,18 @@ export function cardsChart(id, answer, gpu) {
     label: "The same on every GPU", rows: answer.items,
     columns: [["gpu", (row) => row.gpu], ["gpus", (row) => row.gpus], ["tp", (row) => row.tp], ["concurrency", (row) => row.concurrency], ["bound", (row) => row.bound],
       ["tpot_ms", (row) => row.tpot_ms], ["ttft_ms", (row) => row.ttft_ms], ["keeps_objectives", (row) => String(row.keeps_objectives)],
-      ["request_usd", (row) => Number(row.request_usd)], ["blended_usd_per_mtok", (row) => Number(row.blended_usd_per_mtok)]],
-    legend: [{ what: "your GPU", colour: COLOURS[0] }, { what: "others", colour: COLOURS[5] }],
+      ["request_usd", (row) => Number(row.request_usd)], ["blended_usd_per_mtok", (row) => Number(row.blended_usd_per_mtok)],
+      ["blended_low_usd_per_mtok", (row) => Number(row.blended_low_usd_per_mtok)], ["blended_high_usd_per_mtok", (row) => Number(row.blended_high_usd_per_mtok)],
+      ["gpu_price_providers", (row) => row.gpu_price_providers]],
+    legend: [{ what: "your GPU", colour: COLOURS[0] }, { what: "others", colour: COLOURS[5] }, { what: "low to high", sign: "–" }],
     plot: {
-      height: 52 + 18 * first.length, marginLeft: 132, marginRight: 56, marginTop: 6, marginBottom: 42,
+      height: 52 + 18 * first.length, marginLeft: 132, marginRight: 116, marginTop: 6, marginBottom: 42,
       x: { label: "USD per Mtok, blended", ticks: 4, tickFormat: dollars, grid: true, tickSize: 0 }, y: { label: null, domain: first.map((row) => row.gpu), tickSize: 0 },
       marks: [
         Plot.barX(first, { y: "gpu", x: "usd", fill: (row) => (row.gpu === gpu ? COLOURS[0] : COLOURS[5]), fillOpacity: (row) => (row.gpu === gpu ? 1 : 0.75), tip: true,
-          title: (row) => `${row.gpus} × ${row.gpu}, ${row.concurrency} at once\n${usd(row.usd)} per Mtok` }),
-        Plot.text(first, { y: "gpu", x: "usd", text: (row) => `${row.gpus} GPU${row.gpus > 1 ? "s" : ""}`, dx: 5, textAnchor: "start", fill: "currentColor", fontSize: 11 }),
+          title: (row) => `${row.gpus} × ${row.gpu}, ${row.concurrency} at once\n${usd(row.usd)} per Mtok\n${row.gpu_price_basis}` }),
+        Plot.ruleY(first, { y: "gpu", x1: "low", x2: "high", stroke: "currentColor", strokeOpacity: 0.6 }),
+        Plot.text(first, { y: "gpu", x: "high", text: (row) => `${counted(row.gpus, "GPU")}${row.gpu_price_providers === 1 ? ", one seller" : ""}`, dx: 5, textAnchor: "start", fill: "currentColor", fontSize: 11 }),
       ],
     },
   });

@@ -29,8 +29,11 @@ export function clearProblem() {
 function waysOfForm({ said, fields }, form) {
   const [field] = fields;
   const ways = (said.nearest ?? []).slice(0, MOST_NEAREST).filter(() => form.has(field)).map((id) => [`Use ${id}`, () => form.set(field, id)]);
-  if (said.longest_tokens) ways.push([`Lower the context to ${said.longest_tokens.toLocaleString("en")}`, () => form.set("ctx", said.longest_tokens)]);
-  if (said.fastest_tpot_ms) ways.push(["Without a latency objective", () => form.set("slo", "batch")]);
+  if (said.longest_tokens && field !== "profile") ways.push([`Lower the context to ${said.longest_tokens.toLocaleString("en")}`, () => form.set("ctx", said.longest_tokens)]);
+  if (said.fastest_tpot_ms) {
+    const given = ["tpot_ms", "ttft_ms"].find((name) => form.has(name) && form.value(name));
+    ways.push(given ? [`Leave ${form.label(given)} open`, () => form.set(given, "")] : ["Without a latency objective", () => form.set("slo", "batch")]);
+  }
   if (said.markets) ways.push(["Give your own price", () => form.show("price_usd_per_gpu_hour")]);
   if (field && !form.has(field)) ways.push([`Leave ${field} out`, () => form.drop(field)]);
   else if (field && !ways.length && form.isOptional(field) && form.value(field)) ways.push([`Leave ${form.label(field)} open`, () => form.set(field, "")]);
