@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from python_calamine import CalamineError, CalamineWorkbook
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
 from costsvc.ingest.workbooks import check_workbook
+from costsvc.quoting.faults import nearest_parameters
 from costsvc.quoting.flat import quote_table
 from costsvc.quoting.given import from_json
 from costsvc.quoting.request import PARAMETERS
@@ -24,6 +24,7 @@ LABEL: Final = "label"
 BEFORE: Final[tuple[Column, ...]] = (*numbers("row"), *texts(LABEL))
 _ROWS: Final = "rows"
 _KNOWN: Final = (LABEL, *PARAMETERS)
+_OTHER_MARKS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
 # A row's first cell beyond the header; no column can be called so.
 _EXTRA: Final = " extra"
 
@@ -86,7 +87,7 @@ def priced(catalog: Catalog, rows: Iterable[Given], today: date) -> Iterator[Row
         for (number, given), one in zip(window, asked, strict=True):
             if _EXTRA in one:
                 row = maker.failed(one, "The row has more cells than the header has columns.")
-                yield {**row, "row": number}
+                yield {**row, "row": number, LABEL: str(given.get(LABEL, ""))}
             else:
                 yield {**next(made), "row": number, LABEL: str(given.get(LABEL, ""))}
 
@@ -125,9 +126,15 @@ def _cell(cell: Any) -> Any:
 
 
 def _refuse_columns(header: Sequence[str]) -> None:
+    if len(header) == 1 and (other := next((mark for mark in _OTHER_MARKS if mark in header[0]), None)):
+        raise InvalidRequest(
+            f"The columns are separated by {_OTHER_MARKS[other]}. Separate them by commas, with a point before "
+            f"decimals, or send the sheet as XLSX.",
+            field=_ROWS,
+        )
     for name in header:
         if name not in _KNOWN:
-            nearest = get_close_matches(name, _KNOWN, n=3)
+            nearest = nearest_parameters(name, _KNOWN)
             hint = f"Did you mean {', '.join(nearest)}?" if nearest else f"Known are {', '.join(_KNOWN)}."
             raise InvalidRequest(f"There is no column '{name}'. {hint}", field=name)
     if twice := sorted({name for name in header if header.count(name) > 1}):

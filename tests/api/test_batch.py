@@ -112,6 +112,8 @@ def test_a_formula_in_a_label_stays_text_in_the_workbook(client: Client) -> None
         ("text/html", b"", 415, "text/csv"),
         (CSV, b"model,gpu,ctxx\n", 400, "Did you mean ctx"),
         (CSV, b"model,model\n", 400, "stands twice"),
+        (CSV, b"model;gpu;ctx\n", 400, "separated by semicolons. Separate them by commas"),
+        (CSV, b"model,gpu,input_tokens\n", 400, "Did you mean ctx?"),
         (CSV, b"", 400, "must name the columns"),
         (CSV, b"\xff\xfe", 400, "not CSV in UTF-8"),
         (JSON, b"[]", 400, "not an object"),
