@@ -14,11 +14,11 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.parameters import parameter_count
 from costsvc.errors import InvalidRequest, UnknownParameter
 from costsvc.ingest.entry import SourceFields
+from costsvc.ingest.faults import invalid_request
 from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.ingest.hugging_face.files import LARGEST_BYTES, config_of, file_text, read_config
 from costsvc.ingest.hugging_face.given import GivenFacts, ImportedConfig
 from costsvc.ingest.hugging_face.importing import ImportedModel, import_config
-from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.importing import with_model
 
 _GIVEN = tuple(name for name in GivenFacts.model_fields if name != "source")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from costsvc.quoting.faults import invalid_request
+from costsvc.ingest.faults import invalid_request
 from costsvc.settings import Settings
 
 DIRECTORY = click.option(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -164,7 +165,9 @@ def aliases_mean_one_entry(
 
 def _exists(document: Document, place: Sequence[Hashable], id: str, known: frozenset[str]) -> None:
     if id not in known:
-        raise _refusal(document, place, f"there is no '{id}' in the catalog")
+        near = get_close_matches(id, sorted(known), n=3)
+        hint = f"; nearest: {', '.join(near)}" if near else ""
+        raise _refusal(document, place, f"there is no '{id}' in the catalog{hint}")
 
 
 def _one_file_per_provider(document: Document, provider: str, seen: dict[str, str]) -> None:

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from costsvc.db import entries
 from costsvc.errors import InvalidCatalogFile
+from costsvc.ingest.faults import complaint_of
 from costsvc.ingest.lines import Document
 
 Slug: TypeAlias = Annotated[
@@ -175,7 +176,7 @@ def validated(document: Document, schema: type[Model]) -> Model:
     except ValidationError as error:
         first: dict[str, Any] = dict(error.errors(include_url=False)[0])
         place = (*first["loc"], *first.get("ctx", {}).get("place", ()))
-        complaint = str(first["msg"]).removeprefix("Value error, ")
+        complaint = complaint_of(first, schema)
         field = ".".join(str(part) for part in place) or None
         raise InvalidCatalogFile(
             document.path, complaint, line=document.line_of(place), field=field

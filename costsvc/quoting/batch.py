@@ -11,8 +11,8 @@ from python_calamine import CalamineError, CalamineWorkbook
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest
+from costsvc.ingest.faults import nearest_parameters
 from costsvc.ingest.workbooks import check_workbook
-from costsvc.quoting.faults import nearest_parameters
 from costsvc.quoting.flat import quote_table
 from costsvc.quoting.given import from_json
 from costsvc.quoting.request import PARAMETERS

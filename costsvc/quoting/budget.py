@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from costsvc.db.snapshot import Catalog
 from costsvc.ingest.entry import Strict
-from costsvc.quoting.faults import invalid_request
+from costsvc.ingest.faults import invalid_request
 from costsvc.quoting.flat import ERROR
 from costsvc.quoting.quote import ENGINE_VERSION
 from costsvc.quoting.rows import RowMaker

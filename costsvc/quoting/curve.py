@@ -11,12 +11,12 @@ from pydantic import Field, ValidationError
 
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import Infeasible, InvalidRequest
+from costsvc.ingest.faults import invalid_request
 from costsvc.ingest.traffic import TrafficProfile
 from costsvc.quoting.answer.plain import Plain, Section, number, number_exact
 from costsvc.quoting.compare import compared_section
 from costsvc.quoting.contexts import as_quoted, chosen_at, of_chosen
 from costsvc.quoting.evaluate import Evaluated, changed, evaluate, plain_quote
-from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.launch.cliffs import cliffs_of
 from costsvc.quoting.load import profile_of
 from costsvc.quoting.quote import ENGINE_VERSION

@@ -14,9 +14,9 @@ from costsvc.engine.reshape import Reshape
 from costsvc.engine.serving import BOUNDS
 from costsvc.engine.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, TOKENS_PER_MTOK
 from costsvc.errors import Infeasible, InvalidCatalogFile, NoPriceInForce
+from costsvc.ingest.faults import invalid_request
 from costsvc.quoting.answer.plain import number_exact
 from costsvc.quoting.choice import Choice, choose
-from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.gpu_price import GpuPrice, price_of
 from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario, resolve

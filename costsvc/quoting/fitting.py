@@ -11,9 +11,9 @@ from costsvc.engine.moments import sample_moments
 from costsvc.engine.sessions import recorded_sharing
 from costsvc.engine.trace import Requests
 from costsvc.errors import InvalidRequest
+from costsvc.ingest.faults import invalid_request
 from costsvc.ingest.traces import TracePart
 from costsvc.ingest.traffic import Quantile, TrafficProfile
-from costsvc.quoting.faults import invalid_request
 
 _SHARES: Final = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _SHORTEST_PAUSE_S: Final = 1e-3

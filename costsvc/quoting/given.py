@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from costsvc.errors import InvalidRequest, RepeatedParameter, UnknownParameter
-from costsvc.quoting.faults import invalid_request, nearest_parameters
+from costsvc.ingest.faults import invalid_request, nearest_parameters
 
 # `v` defeats caches, `api_key` says who asks, `onerror` how a failure is shown. None changes an answer.
 IGNORED = frozenset({"v", "api_key", "onerror"})

@@ -15,8 +15,8 @@ from costsvc.db.names import normalised
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import InvalidRequest, NotInCatalog
 from costsvc.ingest.entry import SourceFields, Strict, Text
+from costsvc.ingest.faults import invalid_request
 from costsvc.ingest.prices import DatedPriceFields, OfferFields, in_id
-from costsvc.quoting.faults import invalid_request
 from costsvc.quoting.importing import keeping_posted_models
 from costsvc.quoting.listing.common import one_of
 from costsvc.quoting.listing.prices import find_offer

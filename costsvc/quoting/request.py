@@ -20,8 +20,8 @@ from pydantic import (
 from costsvc.db.entries import Market
 from costsvc.errors import UnknownParameter
 from costsvc.ingest.entry import Strict
+from costsvc.ingest.faults import invalid_request, nearest_parameters
 from costsvc.ingest.traffic import MAX_CONTEXT_TOKENS, Pause, Rate, Share, Tokens, TrafficProfile
-from costsvc.quoting.faults import invalid_request, nearest_parameters
 
 __all__ = [
     "MAX_CONTEXT_TOKENS",

@@ -72,7 +72,13 @@ def test_offers_of_other_cards_are_checked_and_not_loaded(root: Path) -> None:
         ("gpus_per_instance: 8", "gpus_per_instance: 0", "field 'offers.0.gpus_per_instance'"),
         ('"55.04"', '"-1"', "greater than 0"),
         ('"55.04"', '"1e400"', "prices/aws.yaml:12"),
-        ('"55.04"', '"fifty"', "valid decimal"),
+        ('"55.04"', '"fifty"', "is 'fifty'; it should be a number"),
+        (
+            'usd_per_instance_hour: "55.04"',
+            'usd_per_instance_hours: "55.04"',
+            "no such field. Did you mean 'usd_per_instance_hour'?",
+        ),
+        ("gpu: h100", "gpu: h100x", "there is no 'h100x' in the catalog; nearest: h100"),
         ('"55.04"', "55.04", 'write money in quotes, as in "2.49"'),
     ],
 )

@@ -24,6 +24,10 @@ _ASKS: Final[Mapping[str, str]] = {
     "bool_parsing": "should be on or off",
     "date_from_datetime_parsing": _DAY,
     "date_from_datetime_inexact": _DAY,
+    "date_type": _DAY,
+    "int_type": _WHOLE,
+    "float_type": _NUMBER,
+    "list_type": "should be a list",
     "model_type": _FIELDS,
     "dict_type": _FIELDS,
 }
@@ -116,8 +120,24 @@ def _sentence(fault: Any, schema: type[BaseModel]) -> str:
     if kind == "missing":
         return f"{name} is missing."
     if kind == "extra_forbidden":
-        return _unknown(name, [known for place in _holders(fault, schema) for known in place.model_fields])
-    return f"{name} is {_shown(fault['input'])}; it {_asked(fault, schema)}."
+        return f"There is no field '{name}'. {_known_fields(fault, schema)}"
+    return f"{name} {_given(fault, schema)}."
+
+
+def complaint_of(fault: Any, schema: type[BaseModel]) -> str:
+    """The same beside the name of the field, as a refusal of a catalog file has it."""
+    kind = fault["type"]
+    if kind == "extra_forbidden":
+        return f"there is no such field. {_known_fields(fault, schema)}"
+    if kind == "missing":
+        return "is missing"
+    if kind in ("value_error", "mistake"):
+        return str(fault["msg"]).removeprefix("Value error, ")
+    return _given(fault, schema)
+
+
+def _given(fault: Any, schema: type[BaseModel]) -> str:
+    return f"is {_shown(fault['input'])}; it {_asked(fault, schema)}"
 
 
 def _asked(fault: Any, schema: type[BaseModel]) -> str:
@@ -138,10 +158,10 @@ def _asked(fault: Any, schema: type[BaseModel]) -> str:
     return message
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    near = get_close_matches(name.rpartition(".")[2], known, n=1)
-    hint = f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(known)}."
-    return f"There is no field '{name}'. {hint}"
+def _known_fields(fault: Any, schema: type[BaseModel]) -> str:
+    known = [name for holder in _holders(fault, schema) for name in holder.model_fields]
+    near = get_close_matches(str(fault["loc"][-1]), known, n=1)
+    return f"Did you mean '{near[0]}'?" if near else f"Known are: {', '.join(known)}."
 
 
 def _field(fault: Any, schema: type[BaseModel]) -> str:
