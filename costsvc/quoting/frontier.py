@@ -134,7 +134,7 @@ def _points(catalog: Catalog, request: QuoteRequest, today: date, concurrencies:
     loop = run_loop(replica, lengths, sequences, utilization)
     tokens = number_exact(lengths.prompt) + number_exact(lengths.output)
     margin = 1.0 + request.margin
-    band, _ = grounds.error_band(catalog, scenario)
+    band = grounds.error_band(catalog, scenario)
     usd = solved.gpu_s(sequences) * second_usd / utilization * margin / tokens * TOKENS_PER_MTOK
     for row, layout in enumerate(replica.deployments):
         if np.isnan(most.sequences[row, 0]):

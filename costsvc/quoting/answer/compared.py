@@ -10,7 +10,7 @@ from costsvc.quoting.money import money
 
 def price_section(catalog: Catalog, running: Evaluated) -> Section:
     """The blended price with the band of a quote, and the providers that vote on the hour (null: not a vote)."""
-    band, _ = grounds.error_band(catalog, running.scenario)
+    band = grounds.error_band(catalog, running.scenario)
     low, high = band.of(running.usd_per_mtok)
     reference = running.price.reference
     return {
