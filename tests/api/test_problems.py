@@ -13,7 +13,7 @@ from tests.api.conftest import Client, settings_for
 
 QUOTE = "/quote?model=llama-3-70b&gpu=h100&ctx=8192"
 # No other test asks it, so that no answer is held.
-UNASKED = f"{QUOTE}&output=77"
+UNASKED = f"{QUOTE}&output=177"
 JSON = "application/json"
 
 READS = [

@@ -96,7 +96,7 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(catalog: Catalog) ->
     assert len(set(alone)) == len(OTHERS)
 
 
-def test_published_prices_follow_the_tier_that_a_context_falls_in(catalog: Catalog) -> None:
+def test_published_prices_follow_the_tier_that_a_prompt_falls_in(catalog: Catalog) -> None:
     short = ApiPrice(
         provider="T",
         provider_model_id="llama",
@@ -116,11 +116,11 @@ def test_published_prices_follow_the_tier_that_a_context_falls_in(catalog: Catal
     tiered = Catalog(replace(catalog.content, api_prices=(*catalog.content.api_prices, short, long)), None)
 
     def asked(ctx: int) -> Any:
-        cheapest = json.loads(answered(tiered, ctx=ctx))["market"]["cheapest"]
+        cheapest = json.loads(answered(tiered, ctx=ctx, output=1))["market"]["cheapest"]
         return [one["output_usd_per_mtok"] for one in cheapest if one["provider"] == "T"]
 
     cheap, dear = ["0.0100000000"], ["0.0200000000"]
-    assert [asked(ctx) for ctx in (9_999, 10_001, 10_000, 100_000)] == [cheap, dear, cheap, dear]
+    assert [asked(ctx) for ctx in (9_999, 10_002, 10_001, 100_000)] == [cheap, dear, cheap, dear]
 
 
 def test_an_owner_sees_another_price_and_everybody_the_public_one(catalog: Catalog) -> None:
