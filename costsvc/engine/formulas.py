@@ -220,7 +220,7 @@ def _pace(of: Coefficients, row: Array, sequences: float) -> tuple[float, float,
         return decode_s, row[_FULL], decode_s, 0.0, row[_LIMIT]
     room = np.maximum(row[_LIMIT] - sequences * row[_VERIFIED], 1.0)
     arriving = row[_ARRIVING] * sequences
-    gathered = 1.0 + row[_GATHER] * np.maximum(np.minimum(sequences, row[_DP]) - 1.0, 0.0)
+    gathered = 1.0 + row[_GATHER] * (row[_DP] - 1.0)
     prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP], gathered)
     share = np.minimum(arriving / prefill, 1.0)
     if of.keeps_cache:

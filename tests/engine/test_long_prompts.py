@@ -60,17 +60,6 @@ def test_ranks_that_take_their_prompts_together_wait_less_for_one_another() -> N
     assert steps[1] < 0.9 * steps[0]
 
 
-def test_few_sequences_gather_no_more_prompts_than_they_are() -> None:
-    lengths = lengths_of(requests(7_680, 512))
-    loops = [
-        run_loop(gathering("deepseek-v3", 1.0), lengths, np.asarray([[users]]), 0.8)
-        for users in (1.0, 3.0, 64.0)
-    ]
-    assert [one(loop.mixed_prefill) for loop in loops] == pytest.approx(
-        [7_680, 3 * 7_680, 8 * 7_680], rel=0.01
-    )
-
-
 def gathering(model: str, share: float) -> Replica:
     replica = served(model, "h200-sxm", dp=8, ep=8)
     return replace(replica, calibration=replace(replica.calibration, prompt_gathering_share=share))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from costsvc.engine.formulas import prompt_load_share, queue_factor
+from costsvc.engine.formulas import mixed_prefill_tokens, prompt_load_share, queue_factor
 from costsvc.engine.loop import loop_batch, prompt_batch, prompt_s, step_token_limit, transfer_s
 from costsvc.engine.memory import Lengths, memory_budget, sequence_bytes, sequences_that_fit
 from costsvc.engine.replica import Replica
@@ -66,7 +66,8 @@ def _together(at: Evaluation, sequences: Any, put: Put) -> Any:
     arriving = lengths.uncached * sequences / lengths.output
     dp = plain(replica.dp)
     least = np.minimum(lengths.uncached, room / dp)
-    prefill = put("prefill_tokens", np.minimum(np.maximum(arriving, least), room))
+    gathered = 1.0 + replica.calibration.prompt_gathering_share * (dp - 1.0)
+    prefill = put("prefill_tokens", mixed_prefill_tokens(arriving, lengths.uncached, room, dp, gathered))
     share = put("mixed_share", np.minimum(arriving / prefill, 1.0))
     decode_s = _step(at, "decode", loop_batch(replica, lengths, sequences, 0.0), put)
     mixed_s = _step(at, "mixed", loop_batch(replica, lengths, sequences, prefill), put)
