@@ -221,9 +221,10 @@ def does_not_fit(scenario: Scenario, every: Replica) -> DoesNotFit:
     needed = usable - float(budget.kv_bytes[nearest, 0]) + float(one[nearest])
     longest = int(longest_context_tokens(every, budget)[nearest, 0])
     ways = _ways_out(scenario, longest)
+    where = f"on each of {layout.gpus}" if layout.gpus > 1 else "on one"
     return DoesNotFit(
-        f"{scenario.model.name} with {context:,.0f} tokens of context needs {needed / GIGA:.1f} GB on each of "
-        f"{layout.gpus} {scenario.gpu.name} (tp={layout.tp}, pp={layout.pp}, dp={layout.dp}): weights "
+        f"{scenario.model.name} with {context:,.0f} tokens of context needs {needed / GIGA:.1f} GB {where} "
+        f"{scenario.gpu.name} (tp={layout.tp}, pp={layout.pp}, dp={layout.dp}): weights "
         f"{float(budget.weight_bytes[nearest, 0]) / GIGA:.1f} GB and {float(one[nearest]) / GIGA:.1f} GB of KV cache "
         f"beside what the engine takes; {usable / GIGA:.1f} GB are there. {' '.join(ways)}",
         field="gpus" if scenario.request.gpus else "gpu",
@@ -246,6 +247,8 @@ def _ways_out(scenario: Scenario, longest: int) -> list[str]:
         if enough:
             ways.append(f"It fits on gpus={min(enough)}.")
     if longest > 1:
-        ways.append(f"With this layout the longest context is ctx={longest}.")
+        of_profile = scenario.request.profile is not None
+        context = f"of a profile's requests is {longest:,} tokens" if of_profile else f"is ctx={longest}"
+        ways.append(f"With this layout the longest context {context}.")
     ways.append("Or lower the weights or kv dtype, or choose a GPU with more memory.")
     return ways

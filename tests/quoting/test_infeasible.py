@@ -208,3 +208,12 @@ def test_a_prefix_that_fills_the_prompt_is_refused(
         quote(catalog, model="llama-3-70b", gpu="h100", ctx=8_192, **given)
     assert words in caught.value.message
     assert caught.value.field in given
+
+
+def test_one_card_is_no_each_and_a_profile_has_no_ctx_to_lower(catalog: Catalog) -> None:
+    with pytest.raises(DoesNotFit) as caught:
+        quote(catalog, model="llama-3.1-8b", gpu="l4", gpus=1, profile="long-document")
+    assert "GB on one NVIDIA L4 (tp=1" in caught.value.message
+    longest = caught.value.details["longest_context_tokens"]
+    assert f"the longest context of a profile's requests is {longest:,} tokens." in caught.value.message
+    assert "ctx=" not in caught.value.message
