@@ -59,9 +59,10 @@ def tokens_each(tokens: Any, experts_per_token: Any, touched: Any) -> Any:
     return tokens * experts_per_token / np.maximum(touched, 1.0)
 
 
-def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any, dp: Any, gathered: Any) -> Any:
-    """Prompt tokens of a step that has some: what `gathered` ranks take of a prompt, or all that arrive. [token]"""
-    return np.minimum(np.maximum(arriving, gathered * np.minimum(uncached, room / dp)), room)
+def mixed_prefill_tokens(arriving: Any, uncached: Any, room: Any, dp: Any, gathering: Any) -> Any:
+    """Prompt tokens of a step that has some: what a rank and a share of the others take, or all that arrive. [token]"""
+    ranks = 1.0 + gathering * (dp - 1.0)
+    return np.minimum(np.maximum(arriving, ranks * np.minimum(uncached, room / dp)), room)
 
 
 def busiest_prefill(prefill: Any, rank_share: Any, dp: Any, prompt: Any) -> Any:
@@ -220,8 +221,7 @@ def _pace(of: Coefficients, row: Array, sequences: float) -> tuple[float, float,
         return decode_s, row[_FULL], decode_s, 0.0, row[_LIMIT]
     room = np.maximum(row[_LIMIT] - sequences * row[_VERIFIED], 1.0)
     arriving = row[_ARRIVING] * sequences
-    gathered = 1.0 + row[_GATHER] * (row[_DP] - 1.0)
-    prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP], gathered)
+    prefill = _mixed_prefill_tokens(arriving, row[_UNCACHED], room, row[_DP], row[_GATHER])
     share = np.minimum(arriving / prefill, 1.0)
     if of.keeps_cache:
         decode_s = _step_s(of, row, sequences, 0.0, sequences)

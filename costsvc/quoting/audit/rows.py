@@ -66,8 +66,8 @@ def _together(at: Evaluation, sequences: Any, put: Put) -> Any:
     arriving = lengths.uncached * sequences / lengths.output
     dp = plain(replica.dp)
     least = np.minimum(lengths.uncached, room / dp)
-    gathered = 1.0 + replica.calibration.prompt_gathering_share * (dp - 1.0)
-    prefill = put("prefill_tokens", mixed_prefill_tokens(arriving, lengths.uncached, room, dp, gathered))
+    gathering = replica.calibration.prompt_gathering_share
+    prefill = put("prefill_tokens", mixed_prefill_tokens(arriving, lengths.uncached, room, dp, gathering))
     share = put("mixed_share", np.minimum(arriving / prefill, 1.0))
     decode_s = _step(at, "decode", loop_batch(replica, lengths, sequences, 0.0), put)
     mixed_s = _step(at, "mixed", loop_batch(replica, lengths, sequences, prefill), put)
