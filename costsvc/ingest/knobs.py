@@ -58,9 +58,13 @@ class KnobWeights(Strict):
 
 
 class KnobsFile(Strict):
-    """`fit/knobs.yaml`. `kin` says of a generation whose kernels it runs where nothing was measured of it."""
+    """`fit/knobs.yaml`. `kin` says of a generation whose kernels it runs where nothing was measured of it.
+
+    A stack of `centring_configurations` has half of its lean taken off its slowness.
+    """
 
     weights: KnobWeights
+    centring_configurations: Quantity
     kin: dict[Slug, Slug] = Field(default_factory=dict)
     knobs: Annotated[list[KnobFields], Field(min_length=1)]
 

@@ -33,7 +33,7 @@ ITERATIONS = 12
 FOLDS = 5
 PROCESSES = 2
 CONFIGURATION_EXPONENT = 0.35
-CENTRED, CENTRING_CONFIGURATIONS = "slowdown_ratio", 5.0
+CENTRED = "slowdown_ratio"
 HELD_OUT_TOGETHER: Mapping[str, Callable[[Measurement], tuple[str, ...]]] = {
     "configuration": lambda one: one.configuration,
     "model": lambda one: (one.point.model.id,),
@@ -171,7 +171,8 @@ def calibrate(
     """
     groups = grouped(measurements)
     fitting = Fitting(catalog, knobs, groups, priors)
-    values = centred(fitting, fit(fitting.problem(), ITERATIONS, progress))
+    values = fit(fitting.problem(), ITERATIONS, progress)
+    values = centred(fitting, values, knobs.centring_configurations)
     held_out = _held_out(catalog, knobs, measurements, priors, progress, together)
     judgements = judgements_of(fitting.settings, values, dated, source_id)
     return Fitted(
@@ -189,11 +190,11 @@ def errors_of(fitting: Fitting, values: Vector) -> Errors:
     return _errors(fitting.groups, [log_errors(_fit_group(group, {}), layout) for group, layout in pairs])
 
 
-def centred(fitting: Fitting, values: Vector) -> Vector:
+def centred(fitting: Fitting, values: Vector, half_configurations: float) -> Vector:
     r"""Values under which the rates of a stack lean to neither side in the median; with pools, TPOT's inverse.
 
     Points that are far off lie to one side and pull a fit with them, little as each may pull. A stack's slowness
-    takes :math:`n / (n + 5)` of its median error, with n configurations that say so.
+    takes :math:`n / (n + n_{1/2})` of its median error, with n configurations that say so.
     """
     errors = errors_of(fitting, values)
     pooled = [one.point.deployment.mode == "disaggregated" for one in errors.measurements]
@@ -206,7 +207,7 @@ def centred(fitting: Fitting, values: Vector) -> Vector:
         configurations = {
             one.configuration for one, is_of in zip(errors.measurements, of, strict=True) if is_of
         }
-        share = len(configurations) / (len(configurations) + CENTRING_CONFIGURATIONS)
+        share = len(configurations) / (len(configurations) + half_configurations)
         leans[stack] = share * float(np.median(np.log(rates[of])))
     moves = [
         leans.get(dict(setting.scope).get("stack", ""), 0.0) if setting.knob.name == CENTRED else 0.0
@@ -263,7 +264,8 @@ def _errors_of_fold(
     fitting = Fitting(catalog, knobs, grouped(seen), priors)
     problem = fitting.problem()
     start = np.minimum(problem.prior, problem.upper)
-    fitted = centred(fitting, fit(replace(problem, start=start), ITERATIONS))
+    fitted = fit(replace(problem, start=start), ITERATIONS)
+    fitted = centred(fitting, fitted, knobs.centring_configurations)
     table = judgements_of(fitting.settings, fitted, date.min, "")
     replicas = _replicas_under(catalog, fitting, table, unseen)
     return _errors(unseen, [log_errors(_fit_group(g, {}), r) for g, r in zip(unseen, replicas, strict=True)])

@@ -72,7 +72,7 @@ def measurements(catalog: Catalog, slower: float) -> list[Measurement]:
 
 def test_a_slowdown_is_found_again(catalog: Catalog) -> None:
     points = measurements(catalog, slower=1.3)
-    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("slowdown_ratio", 1.0)])
+    knobs = KnobsFile(weights=WEIGHTS, centring_configurations=5.0, knobs=[knob("slowdown_ratio", 1.0)])
     fitted = calibrate(catalog, knobs, points, {}, date(2026, 11, 29), "fit")
     before = catalog.judgements.find(
         "slowdown_ratio", {"generation": "hopper", "stack": "vllm", "gpu": "h100-sxm", "dtype": "bf16"}
@@ -83,7 +83,9 @@ def test_a_slowdown_is_found_again(catalog: Catalog) -> None:
 
 def test_the_order_of_the_rows_does_not_matter(catalog: Catalog) -> None:
     points = measurements(catalog, slower=1.1)
-    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("slowdown_ratio", 1.0, ["generation"])])
+    knobs = KnobsFile(
+        weights=WEIGHTS, centring_configurations=5.0, knobs=[knob("slowdown_ratio", 1.0, ["generation"])]
+    )
     fits = [
         calibrate(catalog, knobs, order, {}, date(2026, 11, 29), "fit") for order in (points, points[::-1])
     ]
@@ -119,7 +121,9 @@ def test_a_few_odd_points_do_not_carry_off_a_broad_value(catalog: Catalog) -> No
     of = {"gpu": "h100-sxm", "generation": "hopper", "stack": "vllm", "dtype": "bf16"}
     own = catalog.judgements.find("slowdown_ratio", of).value
     tight = knob("slowdown_ratio", own).model_copy(update={"deviations": [0.05]})
-    fitting = Fitting(catalog, KnobsFile(weights=WEIGHTS, knobs=[tight]), grouped(odd), {})
+    fitting = Fitting(
+        catalog, KnobsFile(weights=WEIGHTS, centring_configurations=5.0, knobs=[tight]), grouped(odd), {}
+    )
     problem = fitting.problem()
     found = fit(replace(problem, start=problem.prior), 10)
     assert 1.0 < np.exp(found[0]) / own < 1.15
@@ -128,9 +132,11 @@ def test_a_few_odd_points_do_not_carry_off_a_broad_value(catalog: Catalog) -> No
 def test_a_stack_that_leans_is_centred_by_as_much_as_its_configurations_say(catalog: Catalog) -> None:
     points = measurements(catalog, slower=1.2)
     knobs = [knob("slowdown_ratio", 1.0, ["generation", "stack"]), knob("pipeline_bubble_share", 0.1)]
-    fitting = Fitting(catalog, KnobsFile(weights=WEIGHTS, knobs=knobs), grouped(points), {})
+    fitting = Fitting(
+        catalog, KnobsFile(weights=WEIGHTS, centring_configurations=5.0, knobs=knobs), grouped(points), {}
+    )
     before = fitting.problem().prior
-    after = centred(fitting, before)
+    after = centred(fitting, before, 5.0)
     leans = [float(np.median(np.log(errors_of(fitting, values).rate))) for values in (before, after)]
     configurations = len({one.configuration for one in points})
     assert leans[1] == pytest.approx(leans[0] * (1.0 - configurations / (configurations + 5.0)), rel=0.05)
@@ -183,7 +189,9 @@ def test_the_catalog_predicts_what_it_made(catalog: Catalog) -> None:
 
 def test_a_second_fit_begins_at_the_catalogs_own_values(catalog: Catalog) -> None:
     points = measurements(catalog, slower=1.0)
-    knobs = KnobsFile(weights=WEIGHTS, knobs=[knob("pipeline_bubble_share", 0.9)])
+    knobs = KnobsFile(
+        weights=WEIGHTS, centring_configurations=5.0, knobs=[knob("pipeline_bubble_share", 0.9)]
+    )
     fitting = Fitting(catalog, knobs, grouped(points), {})
     held = catalog.judgements.find("pipeline_bubble_share", {})
     expected = held.value if held.kind == "measured" else 0.9
