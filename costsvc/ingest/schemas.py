@@ -11,6 +11,7 @@ from costsvc.ingest.fx_rates import FxRatesFile
 from costsvc.ingest.gpus import GpuFile
 from costsvc.ingest.judgements import JudgementFile
 from costsvc.ingest.kinds import DtypesFile, SourcesFile, StacksFile, WeightPlansFile
+from costsvc.ingest.knobs import KnobsFile
 from costsvc.ingest.models import ModelFile
 from costsvc.ingest.owned import OwnedFile
 from costsvc.ingest.prices import PriceFile
@@ -25,6 +26,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "fx_rates": FxRatesFile,
     "gpu": GpuFile,
     "judgements": JudgementFile,
+    "knobs": KnobsFile,
     "model": ModelFile,
     "owned": OwnedFile,
     "price": PriceFile,
