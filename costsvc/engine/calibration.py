@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine.formulas import Array
 from costsvc.engine.loads import Offered, serve
 from costsvc.engine.memory import Lengths
 from costsvc.engine.replica import Replica
+from costsvc.engine.search import Array
 
 Vector = NDArray[np.float64]
 

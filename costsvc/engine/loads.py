@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import Array
 from costsvc.engine.loop import (
     Loop,
     LoopPlan,
@@ -22,7 +21,9 @@ from costsvc.engine.loop import (
 )
 from costsvc.engine.memory import Lengths, memory_budget
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import BOUNDS, GIVEN, concurrency_limits
+from costsvc.engine.rows import concurrency_limits
+from costsvc.engine.search import Array
+from costsvc.engine.serving import BOUNDS, GIVEN
 
 LoadMode: TypeAlias = Literal["static", "continuous", "server", "offline-maxthroughput"]
 LOOP_ROUNDS: Final = 2
@@ -64,7 +65,10 @@ class Served:
 
 def serve(replica: Replica, lengths: Lengths, offered: Offered) -> Served:
     """Run one layout under loads."""
-    limits = concurrency_limits(replica, lengths, memory_budget(replica))
+    limits = {
+        name: np.asarray(limit, dtype=np.float64)
+        for name, limit in concurrency_limits(replica, lengths, memory_budget(replica)).items()
+    }
     shape = np.broadcast_shapes(offered.concurrency.shape, *(limit.shape for limit in limits.values()))
     wide = {name: np.broadcast_to(limit, shape) for name, limit in limits.items()}
     scheduler = np.where(np.isfinite(offered.max_batch), offered.max_batch, wide["max_num_seqs"])

@@ -1,24 +1,26 @@
 """The serving loop at a given concurrency: steps that decode, steps that carry prompts too, and waiting."""
 
 from dataclasses import dataclass
+from typing import Final, TypeGuard
 
 import numpy as np
 
 from costsvc.engine.attention import Floats
-from costsvc.engine.formulas import (
+from costsvc.engine.memory import Lengths, sequence_bytes
+from costsvc.engine.replica import Replica
+from costsvc.engine.search import (
     HOST_STEPS,
     LOOP,
-    STEPS,
     Array,
-    Coefficients,
+    Reading,
     loop_states,
     most_sequences,
     steps_s,
 )
-from costsvc.engine.memory import Lengths, sequence_bytes
-from costsvc.engine.replica import Replica
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import Batch, StepPlan, step_time
+
+_BLOCK_AXES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,62 +60,79 @@ class LoopPlan:
     Where prefill has a pool of its own, of the same layout, its steps are full and the decode pool's have none.
     """
 
-    coefficients: Coefficients
-    sending_s: Floats
+    rows: Array
+    reading: Reading
     utilization_share: float
 
     def some(self, layouts: slice | list[int], points: slice) -> "LoopPlan":
         """The plan of some layouts and points."""
-        rows = self.coefficients.rows
-        return LoopPlan(
-            self.coefficients._replace(rows=np.ascontiguousarray(rows[layouts, points])),
-            np.broadcast_to(self.sending_s, rows.shape[:2])[layouts, points],
-            self.utilization_share,
-        )
+        rows = np.ascontiguousarray(self.rows[layouts, points])
+        return LoopPlan(rows, self.reading, self.utilization_share)
 
     def at(self, sequences: Array) -> Loop:
         """The loop with so many sequences running. (layouts, points)"""
-        wide = self._wide(sequences)
-        states = loop_states(self.coefficients, wide, self.utilization_share)
-        step_s, mixed_s, decode_s, share, prefill, ttft_s, alone_s, unloaded_s, sold_s = states
-        return Loop(
-            step_s=step_s,
-            mixed_step_s=mixed_s,
-            decode_step_s=decode_s,
-            mixed_share=share,
-            mixed_prefill=prefill,
-            ttft_s=ttft_s,
-            prefill_step_s=alone_s,
-            ttft_unloaded_s=unloaded_s,
-            sold_step_s=sold_s,
-            prefill_s=self._wide(self.prefill_s),
-            transfer_s=self._wide(self.sending_s),
-        )
+        return Loop(*loop_states(self.rows, self.reading, self._wide(sequences), self.utilization_share))
 
     def steps_s(self, sequences: Array) -> Array:
         """Time per output token alone with so many sequences running. (layouts, points) [s]"""
-        return steps_s(self.coefficients, self._wide(sequences))
+        return steps_s(self.rows, self.reading, self._wide(sequences))
 
-    @property
-    def prefill_s(self) -> Array:
-        """The prefill pool's time for one prompt. (layouts, points) [s]"""
-        return self.coefficients.rows[..., LOOP.index("prefill_s")]
-
-    def most(self, objectives: Objectives, ceiling: Array) -> Array:
-        """Largest concurrency up to `ceiling` that keeps the objectives; NaN where one sequence does not."""
+    def most(self, objectives: Objectives) -> Array:
+        """Largest concurrencies that keep the objectives, and costs: see `search.most_sequences`."""
         tpot_s = np.inf if objectives.tpot_s is None else objectives.tpot_s
         ttft_s = np.inf if objectives.ttft_s is None else objectives.ttft_s
-        return most_sequences(self.coefficients, self._wide(ceiling), tpot_s, ttft_s, self.utilization_share)
+        return most_sequences(self.rows, self.reading, tpot_s, ttft_s, self.utilization_share)
 
-    def _wide(self, values: Floats) -> Array:
+    def number(self, name: str) -> Array:
+        """One of `search.LOOP`. (layouts, points)"""
+        return self.rows[..., LOOP.index(name)]
+
+    def _wide(self, sequences: Array) -> Array:
         """One number for each layout and point."""
-        wide = np.empty(np.broadcast(values, self.coefficients.rows[..., 0]).shape)
-        wide[...] = values
-        return wide
+        shape = self.rows.shape[:2]
+        if sequences.shape == shape:
+            return sequences
+        return sequences + np.zeros(shape)
 
 
-def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> LoopPlan:
-    """The loop of a replica under lengths. Prompts wait as at that share of the rate. [1]"""
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """What stands in the row of a replica under lengths, in its order, and how it is read.
+
+    `pieces` of three axes, (layouts, 1, numbers), follow from the layouts alone; any other is one number.
+    """
+
+    reading: Reading
+    pieces: tuple[Floats, ...]
+
+    @property
+    def values(self) -> list[Floats]:
+        """The numbers one by one."""
+        return [
+            one
+            for piece in self.pieces
+            for one in (np.moveaxis(piece, -1, 0) if _is_block(piece) else (piece,))
+        ]
+
+    def rows(self) -> Array:
+        """The numbers side by side. (layouts, points, numbers)"""
+        single = [piece for piece in self.pieces if not _is_block(piece)]
+        many = sum(piece.shape[2] - 1 for piece in self.pieces if _is_block(piece))
+        shape = np.broadcast_shapes(*{np.shape(piece) for piece in single})
+        rows = np.empty((*shape, len(self.pieces) + many))
+        place = 0
+        for piece in self.pieces:
+            if _is_block(piece):
+                rows[..., place : place + piece.shape[2]] = piece
+                place += piece.shape[2]
+            else:
+                rows[..., place] = piece
+                place += 1
+        return rows
+
+
+def loop_row(replica: Replica, lengths: Lengths) -> LoopRow:
+    """The loop of a replica under lengths, as `search.Reading` reads it."""
     sending_s: Floats = 0.0
     full_s: Floats = 0.0
     prefill_s: Floats = 0.0
@@ -127,7 +146,7 @@ def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> L
         prefill_s = lengths.uncached / step_token_limit(replica) * full_s + sending_s / replica.dp
     if is_split or not keeps_cache:
         alone_s = ttft_unloaded_s(replica, lengths)
-    values: tuple[Floats, ...] = (
+    of_loop = (
         limit,
         lengths.uncached,
         lengths.uncached / lengths.output * replica.tokens_per_step,
@@ -138,23 +157,26 @@ def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> L
         prefill_s,
         alone_s,
         calibration.prompt_gathering_share,
+        sending_s,
+        lengths.output,
+        replica.gpus,
     )
     step = StepPlan(replica, loop_batch(replica, lengths, 1.0, 0.0))
-    draft, own_end = step.draft, len(LOOP) + step.places
-    shape = np.broadcast(*step.spanning, *values).shape
-    rows = np.empty((*shape, own_end if draft is None else own_end + draft.places))
-    for place, value in enumerate(values):
-        rows[..., place] = value
-    own = step.fill(rows, len(LOOP))
-    if draft is None:
-        return LoopPlan(
-            Coefficients(rows, own, own, 0.0, keeps_cache, is_split), sending_s, utilization_share
-        )
-    proposing, passes = draft.fill(rows, own_end), replica.verified_tokens - 1.0
-    rows[..., own_end : own_end + len(STEPS)][..., HOST_STEPS] = 0.0
-    return LoopPlan(
-        Coefficients(rows, own, proposing, passes, keeps_cache, is_split), sending_s, utilization_share
-    )
+    own, fixed, numbers = step.numbers(len(LOOP))
+    reading = Reading(own, own, 0.0, keeps_cache, is_split)
+    if step.draft is None:
+        return LoopRow(reading, (*of_loop, fixed, *numbers))
+    draft, drafted, more = step.draft.numbers(len(LOOP) + fixed.shape[-1] + len(numbers))
+    drafted = drafted.copy()
+    drafted[..., HOST_STEPS] = 0.0
+    reading = reading._replace(draft=draft, draft_passes=replica.verified_tokens - 1.0)
+    return LoopRow(reading, (*of_loop, fixed, *numbers, drafted, *more))
+
+
+def plan_loop(replica: Replica, lengths: Lengths, utilization_share: float) -> LoopPlan:
+    """The loop of a replica under lengths. Prompts wait as at that share of the rate. [1]"""
+    row = loop_row(replica, lengths)
+    return LoopPlan(row.rows(), row.reading, utilization_share)
 
 
 def run_loop(replica: Replica, lengths: Lengths, sequences: Floats, utilization_share: float) -> Loop:
@@ -194,16 +216,16 @@ def prompt_batch(replica: Replica, lengths: Lengths, tokens: Floats) -> Batch:
     return Batch(0.0, 0.0, 1.0, tokens * ranks, lengths.cached * spread, lengths.prompt * spread, sampled)
 
 
-def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Array:
+def ttft_unloaded_s(replica: Replica, lengths: Lengths) -> Floats:
     """First token of one prompt on an idle replica, prefilled in chunks of the token budget. [s]
 
     In disaggregated deployments the cache's transfer and the first decode step are on the way.
     """
     prefill_s = replica.calibration.ttft_floor_s + prompt_s(replica, lengths, lengths.uncached)
     if replica.deployments[0].mode == "colocated":
-        return np.asarray(prefill_s)
+        return prefill_s
     first_s = step_time(replica, loop_batch(replica, lengths, 1.0, 0.0)).total_s
-    return np.asarray(prefill_s + transfer_s(replica, lengths) + first_s)
+    return prefill_s + transfer_s(replica, lengths) + first_s
 
 
 def prompt_s(replica: Replica, lengths: Lengths, tokens: Floats) -> Floats:
@@ -222,3 +244,7 @@ def transfer_s(replica: Replica, lengths: Lengths) -> Floats:
     return (
         sequence_bytes(replica, lengths.prompt) - state_bytes + once
     ) / replica.calibration.network_bytes_per_s
+
+
+def _is_block(piece: Floats) -> TypeGuard[Array]:
+    return isinstance(piece, np.ndarray) and piece.ndim == _BLOCK_AXES

@@ -247,7 +247,8 @@ def sequences_that_fit(replica: Replica, budget: MemoryBudget, lengths: Lengths)
     slack = calibration.resident_quantile_sigmas * deviation
     alone = mean - once
     root = (-slack + np.sqrt(slack**2 + 4 * alone * np.maximum(available - once, 0.0))) / (2 * alone)
-    return np.asarray(replica.dp * root**2)
+    fit: Floats = replica.dp * root**2
+    return fit
 
 
 def longest_context_tokens(replica: Replica, budget: MemoryBudget) -> Column:

@@ -29,7 +29,7 @@ class Roof:
 
     @property
     def numbers(self) -> tuple[Floats, Floats, Floats]:
-        """As `formulas.Network` has them."""
+        """As `search.Network` has them."""
         return self.row_s, self.memory_s, self.half_rows
 
     def seconds(self, rows: Floats) -> Floats:

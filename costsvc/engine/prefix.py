@@ -125,6 +125,7 @@ class Meeting:
 def meet(
     replica: Replica,
     lengths: Lengths,
+    objectives: Objectives,
     first: Solution,
     utilization_share: float,
     sharing: Sharing,
@@ -138,7 +139,7 @@ def meet(
     Parameters
     ----------
     first : Solution
-        What runs where nothing is found again; its objectives are those to keep.
+        What runs where nothing is found again.
     """
     rate, residence_s, _ = _flow(replica, first, utilization_share)
     places = np.arange(len(replica.tp))[:, None]
@@ -146,7 +147,7 @@ def meet(
     def crossing(kept_s: Array, rate: Array, residence_s: Array) -> tuple[Array, Array, Meeting]:
         """The two times between which what is held outgrows the room, and what holds in between."""
         at = _lengths_at(replica, lengths, sharing, kept_s, rate=rate, residence_s=residence_s)
-        solved = solution(replica, at, first.objectives, utilization_share)
+        solved = solution(replica, at, objectives, utilization_share)
         rate, residence_s, request_gpu_s = _flow(replica, solved, utilization_share)
         room = _room_tokens(replica, at, rate * residence_s, tiers)
         surplus = room - held_tokens(sharing, kept_s, rate, residence_s)
@@ -264,7 +265,7 @@ def _flow(replica: Replica, solved: Solution, utilization_share: float) -> tuple
     tuple
         Requests of a rank, 0 where none run, how long one runs, and its cost. [1/s], [s], [accelerator-second]
     """
-    full, output = solved.sequences, solved.output_tokens
+    full, output = solved.sequences, solved.plan.number("output")
     few = utilization_share * full
     step_s, sold_step_s = solved.plan.steps_s(full), solved.plan.steps_s(few)
     growth_s = (step_s - sold_step_s) / np.maximum(full - few, 1e-9)
@@ -272,7 +273,7 @@ def _flow(replica: Replica, solved: Solution, utilization_share: float) -> tuple
     running_s = (sold_step_s - growth_s * few) / np.maximum(1.0 - started * growth_s, 1e-9)
     residence_s = np.minimum(np.maximum(running_s, 0.0), step_s) * output
     rate = started / output / replica.dp
-    cost_gpu_s = solved.gpus * (step_s * output / full + solved.plan.prefill_s)
+    cost_gpu_s = solved.request_gpu_s
     return np.nan_to_num(rate), np.nan_to_num(residence_s), cost_gpu_s
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costsvc.engine.formulas import Array
 from costsvc.engine.loop import prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
-from costsvc.engine.ray import Ray, along_ray, enough, first_points
+from costsvc.engine.ray import Ray, along_ray, enough
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import SteadyState, solve_together
+from costsvc.engine.search import Array
+from costsvc.engine.serving import Solution, SteadyState, solve_together
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from costsvc.engine.units import SECONDS_PER_HOUR
@@ -64,11 +64,7 @@ def marginal_prices(replica: Replica, lengths: Lengths, ray: Ray, cost_gpu_s: fl
 
 
 def marginal_rays(
-    replica: Replica,
-    requests: Sequence[Lengths],
-    objectives: Objectives,
-    utilization_share: float,
-    around: Sequence[Array] | None = None,
+    replica: Replica, requests: Sequence[Lengths], objectives: Objectives, utilization_share: float
 ) -> list[Ray]:
     """The cells and slopes of several requests' rays: whatever they need solved is solved at once.
 
@@ -76,41 +72,49 @@ def marginal_rays(
     ----------
     requests : sequence of Lengths
         One point each, with the same spread of lengths.
-    around : sequence of (points,) array, optional
-        Costs of `ray_lengths` of each, where they have been solved already. [accelerator-second]
+    """
+    return rays_beside(replica, requests, objectives, utilization_share)[0]
+
+
+def rays_beside(
+    replica: Replica,
+    requests: Sequence[Lengths],
+    objectives: Objectives,
+    utilization_share: float,
+    others: Sequence[Lengths] = (),
+    extra_kv_bytes: Sequence[float] = (),
+) -> tuple[list[Ray], list[Solution]]:
+    """The same rays, and other requests that are solved in the same evaluation.
+
+    Parameters
+    ----------
+    extra_kv_bytes : sequence of float
+        Added to each accelerator's cache memory for each of the others. [B]
     """
 
-    def costs(asked: Sequence[Lengths]) -> list[Array]:
-        solved, places = solve_together(replica, asked, objectives, utilization_share)
-        found = solved.least_gpu_s()[0]
-        return [found[place] for place in places]
+    def solved(asked: Sequence[Lengths], extra: Sequence[float]) -> tuple[Solution, list[slice]]:
+        return solve_together(
+            replica, asked, objectives, utilization_share, [*extra, *[0.0] * (len(asked) - len(extra))]
+        )
 
-    if around is None:
-        around = costs([ray_lengths(one) for one in requests])
-    searches = [along_ray(_tokens(one), first) for one, first in zip(requests, around, strict=True)]
-    rays: dict[int, Ray] = {}
-    asked: dict[int, Lengths] = {}
-
-    def resume(place: int, answer: Array | None) -> None:
-        try:
-            points = next(searches[place]) if answer is None else searches[place].send(answer)
-            asked[place] = _lengths_at(requests[place], points)
-        except StopIteration as end:
-            rays[place] = end.value
-
-    for place in range(len(searches)):
-        resume(place, None)
-    while asked:
-        waiting, points = list(asked), list(asked.values())
-        asked.clear()
-        for place, answer in zip(waiting, costs(points), strict=True):
-            resume(place, answer)
-    return [rays[place] for place in range(len(searches))]
-
-
-def ray_lengths(lengths: Lengths) -> Lengths:
-    """The requests whose costs `marginal_rays` asks for first, so that they can be solved with others."""
-    return _lengths_at(lengths, first_points(_tokens(lengths)))
+    searches = [along_ray(_tokens(one)) for one in requests]
+    asked = [_lengths_at(one, next(search)) for one, search in zip(requests, searches, strict=True)]
+    first, places = solved([*others, *asked], extra_kv_bytes)
+    beside = [first.some(slice(None), place) for place in places[: len(others)]]
+    answers = [first.least_gpu_s[0, place] for place in places[len(others) :]]
+    waiting, rays = list(range(len(requests))), dict[int, Ray]()
+    while waiting:
+        more: dict[int, Lengths] = {}
+        for place, answer in zip(waiting, answers, strict=True):
+            try:
+                more[place] = _lengths_at(requests[place], searches[place].send(answer))
+            except StopIteration as end:
+                rays[place] = end.value
+        waiting = list(more)
+        if waiting:
+            next_, places = solved(list(more.values()), ())
+            answers = [next_.least_gpu_s[0, place] for place in places]
+    return [rays[place] for place in range(len(requests))], beside
 
 
 def step_prices(
@@ -143,7 +147,7 @@ def rent_step_bytes(replica: Replica, lengths: Lengths, state: SteadyState) -> f
 
 
 def context_rent_gpus_per_byte(
-    replica: Replica, lengths: Lengths, state: SteadyState, more: SteadyState
+    replica: Replica, lengths: Lengths, state: SteadyState, more_requests_per_s: float
 ) -> float:
     r"""Rent of cache memory, :math:`\frac{g}{d} \, \partial \ln X / \partial M`.
 
@@ -152,8 +156,8 @@ def context_rent_gpus_per_byte(
 
     Parameters
     ----------
-    more : SteadyState
-        The state with `rent_step_bytes` of cache memory more.
+    more_requests_per_s : float
+        Saturated rate with `rent_step_bytes` of cache memory more. [requests/s]
 
     Returns
     -------
@@ -163,14 +167,15 @@ def context_rent_gpus_per_byte(
     extra_bytes = rent_step_bytes(replica, lengths, state)
     if not extra_bytes:
         return 0.0
-    gain = float(np.log(more.requests_per_s[0, 0] / state.requests_per_s[0, 0]))
+    gain = float(np.log(more_requests_per_s / state.requests_per_s[0, 0]))
     return max(gain, 0.0) / extra_bytes * float(replica.gpus[0, 0] / replica.dp[0, 0])
 
 
 def cached_token_bytes(replica: Replica, lengths: Lengths) -> float:
     """Cache memory of one more token at the request's length, per accelerator. [B/token]"""
-    held = lengths.prompt
-    return _first(sequence_bytes(replica, held + 1.0) - sequence_bytes(replica, held))
+    held = _first(lengths.prompt)
+    bytes_held = np.ravel(sequence_bytes(replica, np.asarray([held, held + 1.0])))
+    return float(bytes_held[1] - bytes_held[0])
 
 
 def break_even_retention_s(saved_usd: float, load_usd: float, rent_usd_per_s: float) -> float | None:

@@ -86,8 +86,8 @@ def _relative_prefill(replica: Replica, lengths: Lengths) -> NDArray[np.float64]
     longest = np.maximum(lengths.context_limit - lengths.output, lengths.prompt)
     longer = np.minimum(longer, longest / lengths.prompt)
     many = replace(lengths, uncached=longer * lengths.uncached, cached=longer * lengths.cached, input_cv=0.0)
-    alone_s = np.asarray(ttft_unloaded_s(replica, many)[0])
-    return alone_s / float(alone_s.mean())
+    alone_s = np.asarray(ttft_unloaded_s(replica, many))[0]
+    return np.asarray(alone_s / alone_s.mean())
 
 
 def _quantile(own_s: NDArray[np.float64], wait_s: float, busy_share: float, quantile: float) -> float:

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from costsvc.engine.formulas import Array
+from costsvc.engine.search import Array
 
 NODES: Final = 16
 RELATIVE_STEP: Final = 1e-3
@@ -51,47 +52,67 @@ class Ray:
     def prices(self, tokens: Array) -> Array:
         """Mean slopes; those of a cut cell are scaled to its growth. (kinds,) [accelerator-second/token]"""
         widths = self.end_shares - self.start_shares
+        if np.isnan(self.growth_gpu_s).all():
+            return np.asarray(widths @ self.token_gpu_s)
         attributed = widths * (self.token_gpu_s @ tokens)
         is_scaled = (attributed > 0) & (self.growth_gpu_s > 0)
         scales = np.where(is_scaled, self.growth_gpu_s, 1.0) / np.where(is_scaled, attributed, 1.0)
         return np.asarray((widths * scales) @ self.token_gpu_s)
 
 
-def first_points(tokens: Array) -> Array:
-    """The requests whose costs `along_ray` asks for first: around each node, and at each cell's end. (points, kinds)"""
-    places, ends = _first_cells()
-    return np.concatenate([_around(places, tokens), ends[:, None] * tokens])
+class Moves:
+    """What is asked around places on the ray to `tokens`, (kinds,): each kind a little more, and a little less.
+
+    Kinds of which there is not enough are only asked for more, by a share of all tokens.
+
+    Attributes
+    ----------
+    at_end : (kinds,) array
+        How far each kind is moved at the end of the ray. [token]
+    """
+
+    def __init__(self, tokens: Array) -> None:
+        is_enough = enough(tokens)
+        self.tokens = tokens
+        self.at_end = np.asarray(RELATIVE_STEP * np.where(is_enough, tokens, tokens.sum()))
+        self._width = self.at_end * (1.0 + is_enough)
+        each = np.eye(len(tokens)) * self.at_end
+        self._sides = np.concatenate([tokens + each, tokens - each * is_enough])
+
+    def around(self, places: Array) -> Array:
+        """The requests around places: of each all kinds a little more, then a little less. (points, kinds)"""
+        return np.asarray((places[:, None, None] * self._sides).reshape(-1, len(self.tokens)))
+
+    def slopes(self, costs: Array, places: Array) -> Array:
+        """What one more token of each kind costs, from the costs of `around`. (places, kinds)"""
+        sides = costs.reshape(len(places), 2, len(self.tokens))
+        return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * self._width))
 
 
-def along_ray(tokens: Array, first_costs: Array) -> Search:
+def along_ray(tokens: Array) -> Search:
     """Slopes on the ray to `tokens`, at Gauss-Legendre nodes or, where these miss the cost, in finer cells.
 
     The weights of the nodes are the widths of their cells: each node lies in its own.
-
-    Parameters
-    ----------
-    first_costs : (points,) array
-        Costs of `first_points`.
 
     References
     ----------
     .. [1] Szego, Orthogonal Polynomials, 1939, section 3.41 (the nodes separate the sums of the weights).
     """
-    places, ends = _first_cells()
-    around, at_ends = first_costs[:-NODES], first_costs[-NODES:]
-    starts = np.concatenate([[0.0], ends[:-1]])
-    ray = Ray(starts, ends, places, _slopes(around, places, tokens), np.full(NODES, np.nan))
+    moves, (starts, ends, places) = Moves(tokens), _first_cells()
+    costs = yield np.concatenate([moves.around(places), ends[:, None] * tokens])
+    around, at_ends = costs[:-NODES], costs[-NODES:]
+    ray = Ray(starts, ends, places, moves.slopes(around, places), np.full(NODES, np.nan))
     attributed = (ends - starts) @ (ray.token_gpu_s @ tokens)
     if abs(attributed / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
         return ray
-    return (yield from _cut(ray, tokens, np.concatenate([[0.0], at_ends])))
+    return (yield from _cut(ray, moves, np.concatenate([[0.0], at_ends])))
 
 
-def _cut(ray: Ray, tokens: Array, costs: Array) -> Search:
+def _cut(ray: Ray, moves: Moves, costs: Array) -> Search:
     """Cut cells whose slopes miss their growth; `costs` are those at the edges of all."""
     low, high = costs[:-1], costs[1:]
     for _ in range(ROUNDS):
-        attributed = (ray.end_shares - ray.start_shares) * (ray.token_gpu_s @ tokens)
+        attributed = (ray.end_shares - ray.start_shares) * (ray.token_gpu_s @ moves.tokens)
         missed = np.abs(attributed - (high - low)) > CELL_RESIDUAL_SHARE * costs[-1]
         if not missed.any():
             break
@@ -99,7 +120,7 @@ def _cut(ray: Ray, tokens: Array, costs: Array) -> Search:
         shares = np.arange(PARTS + 1) / PARTS
         edges = starts * (1.0 - shares) + ends * shares
         places = ((edges[:, 1:] + edges[:, :-1]) / 2).ravel()
-        around, inner = _around(places, tokens), edges[:, 1:-1].ravel()[:, None] * tokens
+        around, inner = moves.around(places), edges[:, 1:-1].ravel()[:, None] * moves.tokens
         found = yield np.concatenate([around, inner])
         inside = found[len(around) :].reshape(-1, PARTS - 1)
         at_edges = np.concatenate([low[missed, None], inside, high[missed, None]], axis=1)
@@ -107,7 +128,7 @@ def _cut(ray: Ray, tokens: Array, costs: Array) -> Search:
             edges[:, :-1].ravel(),
             edges[:, 1:].ravel(),
             places,
-            _slopes(found[: len(around)], places, tokens),
+            moves.slopes(found[: len(around)], places),
             np.diff(at_edges).ravel(),
         )
         low = np.concatenate([low[~missed], at_edges[:, :-1].ravel()])
@@ -126,39 +147,15 @@ def _joined(ray: Ray, kept: Array, parts: Ray) -> Ray:
     )
 
 
-def enough(tokens: Array) -> Array:
+def enough(tokens: Array) -> NDArray[np.bool_]:
     """Kinds of which there are so many tokens that the cost can be told from that of fewer."""
     return np.asarray(tokens > FEWEST_SHARE * tokens.sum())
 
 
-def moved_tokens(tokens: Array) -> Array:
-    """How far each kind is moved at the end of the ray for a difference; one with hardly any by a share of all."""
-    return _moved_tokens(tokens, enough(tokens))
-
-
-def _moved_tokens(tokens: Array, is_enough: Array) -> Array:
-    return np.asarray(RELATIVE_STEP * np.where(is_enough, tokens, tokens.sum()))
-
-
-def _around(places: Array, tokens: Array) -> Array:
-    """Each kind a little more, then a little less where there are enough, place by place. (points, kinds)"""
-    is_enough = enough(tokens)
-    moved = np.diag(_moved_tokens(tokens, is_enough))
-    sides = np.concatenate([tokens + moved, tokens - moved * is_enough])
-    return np.asarray((places[:, None, None] * sides).reshape(-1, len(tokens)))
-
-
-def _slopes(costs: Array, places: Array, tokens: Array) -> Array:
-    """Differences of the costs of `_around`. (places, kinds)"""
-    sides, is_enough = costs.reshape(len(places), 2, len(tokens)), enough(tokens)
-    width = _moved_tokens(tokens, is_enough) * (1.0 + is_enough)
-    return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * width))
-
-
 @cache
-def _first_cells() -> tuple[Array, Array]:
-    """Gauss-Legendre nodes on [0, 1], and where the cell of each ends."""
-    places, weights = np.polynomial.legendre.leggauss(NODES)
-    ends = np.cumsum(weights / 2.0)
-    ends[-1] = 1.0
-    return (places + 1.0) / 2.0, ends
+def _first_cells() -> tuple[Array, Array, Array]:
+    """Where cells start and end, and their Gauss-Legendre nodes. Shares of the ray. [1]"""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    edges = np.append(0.0, np.cumsum(weights / 2.0))
+    edges[-1] = 1.0
+    return edges[:-1], edges[1:], (nodes + 1.0) / 2.0

@@ -3,9 +3,10 @@
 The first axis of every array is the layout, so that a search over layouts is one evaluation.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,16 @@ class ExpertGroup:
     def some(self, here: list[int]) -> "ExpertGroup":
         """Those of the layouts at some places."""
         return ExpertGroup(self.ffn, self.stage_layers[here], self.expert_parameters)
+
+
+class PerLayout(ABC):
+    """What is remembered of all layouts and can be cut to some, which is quicker than to make it anew."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def some(self, layouts: list[int]) -> Self:
+        """That of the layouts at some places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +144,7 @@ class Replica:
                 for one in fields(self)
                 if isinstance(value := getattr(self, one.name), np.ndarray)
             }
-            self.memo[key] = replace(
+            part = replace(
                 self,
                 **columns,
                 deployments=tuple(self.deployments[place] for place in here),
@@ -141,6 +152,10 @@ class Replica:
                 expert_groups=tuple(group.some(here) for group in self.expert_groups),
                 draft=None if self.draft is None else self.draft.some(here),
             )
+            part.memo.update(
+                (of, one.some(here)) for of, one in self.memo.items() if isinstance(one, PerLayout)
+            )
+            self.memo[key] = part
         found: Replica = self.memo[key]
         return found
 

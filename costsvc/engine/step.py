@@ -6,19 +6,12 @@ import numpy as np
 
 from costsvc.engine import operators
 from costsvc.engine.attention import Floats, decode_visible_tokens, mean_visible_tokens
-from costsvc.engine.formulas import (
-    CONTEXT_NUMBERS,
-    ROOF_NUMBERS,
-    Array,
-    Network,
-    busiest_prefill,
-    launched_s,
-    tokens_each,
-)
+from costsvc.engine.formulas import busiest_prefill, launched_s, tokens_each
 from costsvc.engine.memory import ACTIVATION_VALUE_BYTES
 from costsvc.engine.operators import Line, Roof
 from costsvc.engine.parameters import distinct_experts, spread_ratio
 from costsvc.engine.replica import AttentionGroup, Column, ExpertGroup, Replica, once_per_replica
+from costsvc.engine.search import Array, Network
 from costsvc.engine.specs import DtypeSpec, MoeFfn
 
 DISPATCH_VALUE_BYTES = 1
@@ -151,28 +144,18 @@ class StepPlan:
         passes_s = (self._of.verified_tokens - 1.0) * self.draft.terms(decode, 0.0, decode).accelerator_s
         return passes_s + self.draft.terms(0.0, prefill, 0.0).accelerator_s
 
-    @property
-    def spanning(self) -> list[Floats]:
-        """Coefficients that together span all layouts and points."""
-        return [self._of.head.row_s, self._decode.unit_s, *(roof.row_s for roof in self._prefill)]
+    def numbers(self, start: int) -> tuple[Network, Array, list[Floats]]:
+        """What a row has of this network, from a place in it: what layouts alone say, then what contexts change.
 
-    @property
-    def places(self) -> int:
-        """How many numbers `fill` writes."""
-        return (
-            int(_fixed_numbers(self._replica).shape[-1]) + CONTEXT_NUMBERS + len(self._prefill) * ROOF_NUMBERS
-        )
-
-    def fill(self, rows: Array, start: int) -> Network:
-        """Write the same numbers as `formulas.Coefficients` has them. (layouts, points, numbers)"""
-        fixed = _fixed_numbers(self._replica)
-        contexts = start + fixed.shape[-1]
-        rows[..., start:contexts] = fixed
+        Returns
+        -------
+        tuple
+            How it is read, (layouts, 1, numbers), and so many numbers more.
+        """
         roofs = (number for roof in self._prefill for number in roof.numbers)
-        values = self._decode.once_s, self._decode.unit_s, self._prompt_tokens, *roofs
-        for place, value in enumerate(values, contexts):
-            rows[..., place] = value
-        return Network(start, len(self._of.roofs), len(self._of.experts), len(self._prefill))
+        of_contexts = [self._decode.once_s, self._decode.unit_s, self._prompt_tokens, *roofs]
+        network = Network(start, len(self._of.roofs), len(self._of.experts), len(self._prefill))
+        return network, _fixed_numbers(self._replica), of_contexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +178,7 @@ class _Experts:
 
     @property
     def numbers(self) -> tuple[Floats, ...]:
-        """As `formulas.Network` has them."""
+        """As `search.Network` has them."""
         ffn, evenness = self.ffn, self.evenness_ratio
         facts = float(ffn.experts), float(ffn.experts_per_token), spread_ratio(ffn, evenness)
         return *facts, *self.roof.numbers, self.skew_ratio, evenness

@@ -15,12 +15,12 @@ from costsvc.engine.pricing import (
     load_multiplier,
     marginal_prices,
     marginal_rays,
-    ray_lengths,
+    rays_beside,
     rent_step_bytes,
     step_prices,
 )
 from costsvc.engine.ray import Ray
-from costsvc.engine.serving import SteadyState, solve_together
+from costsvc.engine.serving import Solution, SteadyState
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import Exchange
 from costsvc.quoting.gpu_price import GpuPrice
@@ -87,9 +87,9 @@ def bills_alike(scenarios: Sequence[Scenario], choices: Sequence[Choice], price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """What a bill needs beside the request's own state: a little more memory, the ray, and another request."""
+    """What a bill needs beside the request's own state: its rate with more memory, the ray, and another request."""
 
-    more: SteadyState | None
+    more_requests_per_s: float | None
     ray: Ray | None
     compared: Compared | None
 
@@ -118,44 +118,39 @@ def _bill(scenario: Scenario, choice: Choice, price: GpuPrice, solved: _Solved) 
 
 def _solved(asked: Sequence[tuple[Choice, Lengths | None]], scenario: Scenario) -> list[_Solved]:
     """What bills on one layout need, each with its other request, in as few evaluations as can be."""
-    replica, objectives, utilization = asked[0][0].replica, asked[0][0].objectives, scenario.utilization_share
-    requests, extra_bytes = list[Lengths](), list[float]()
-
-    def ask(lengths: Lengths, more_bytes: float = 0.0) -> int:
-        requests.append(lengths)
-        extra_bytes.append(more_bytes)
-        return len(requests) - 1
-
+    replica, objectives = asked[0][0].replica, asked[0][0].objectives
+    is_marginal = scenario.request.attribution == "marginal"
     steps = [rent_step_bytes(replica, choice.lengths, choice.state) for choice, _ in asked]
-    more = [
-        ask(choice.lengths, step) if step else None for (choice, _), step in zip(asked, steps, strict=True)
-    ]
-    others = [None if other is None else ask(other) for _, other in asked]
-    ends = [choice.lengths for choice, _ in asked if scenario.request.attribution == "marginal"]
-    around = [ask(ray_lengths(end)) for end in ends]
-    if not requests:
-        return [_Solved(more=None, ray=None, compared=None) for _ in asked]
-    solved, points = solve_together(replica, requests, objectives, utilization, extra_bytes)
-    costs = solved.least_gpu_s()[0]
-    costs_around = [costs[points[place]] for place in around]
-    rays: list[Ray | None] = [*marginal_rays(replica, ends, objectives, utilization, costs_around)]
-
-    def state(place: int) -> SteadyState:
-        return solved.some(slice(None), points[place]).state()
-
-    def compared(place: int | None) -> Compared | None:
-        return None if place is None else Compared(lengths=requests[place], state=state(place))
-
+    others: list[Lengths] = []
+    extra_bytes: list[float] = []
+    for (choice, other), step in zip(asked, steps, strict=True):
+        if step:
+            others.append(choice.lengths)
+            extra_bytes.append(step)
+        if other is not None:
+            others.append(other)
+            extra_bytes.append(0.0)
+    ends = [choice.lengths for choice, _ in asked] if is_marginal else []
+    rays, beside = list[Ray](), list[Solution]()
+    if ends or others:
+        rays, beside = rays_beside(replica, ends, objectives, scenario.utilization_share, others, extra_bytes)
+    of_rays, of_others = iter(rays), iter(beside)
     return [
-        _Solved(more=None if one is None else state(one), ray=ray, compared=compared(other))
-        for one, ray, other in zip(more, rays or [None] * len(asked), others, strict=True)
+        _Solved(
+            more_requests_per_s=float(next(of_others).requests_per_s[0, 0]) if step else None,
+            ray=next(of_rays, None),
+            compared=None if other is None else Compared(lengths=other, state=next(of_others).state()),
+        )
+        for (_, other), step in zip(asked, steps, strict=True)
     ]
 
 
 def _rent(choice: Choice, solved: _Solved) -> float:
-    if solved.more is None:
+    if solved.more_requests_per_s is None:
         return 0.0
-    return context_rent_gpus_per_byte(choice.replica, choice.lengths, choice.state, solved.more)
+    return context_rent_gpus_per_byte(
+        choice.replica, choice.lengths, choice.state, solved.more_requests_per_s
+    )
 
 
 def repriced(bill: Bill, request: QuoteRequest, price: GpuPrice) -> Bill:

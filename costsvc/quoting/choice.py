@@ -53,22 +53,22 @@ def choose(scenario: Scenario) -> Choice:
     lengths = lengths_of(scenario.traffic)
     every = every_layout(scenario)
     solved = solution(every, lengths, scenario.objectives, scenario.utilization_share)
-    fits = solved.fits[:, 0]
-    if not fits.any():
-        raise does_not_fit(scenario, every)
     objectives, warnings = scenario.objectives, list[str]()
-    if np.isnan(solved.sequences).all():
+    if not solved.meets.any():
+        fits = solved.fits[:, 0]
+        if not fits.any():
+            raise does_not_fit(scenario, every)
         every, solved = _smaller_steps(scenario, every, lengths)
         warnings.append(_step_warning(every))
-    if np.isnan(solved.sequences).all():
-        every = every_layout(scenario)
-        objectives, warnings = _relaxed(scenario, every, lengths, fits)
-        solved = solution(every, lengths, objectives, scenario.utilization_share)
+        if not solved.meets.any():
+            every = every_layout(scenario)
+            objectives, warnings = _relaxed(scenario, every, lengths, fits)
+            solved = solution(every, lengths, objectives, scenario.utilization_share)
     if scenario.sharing is None:
-        return replace(_cheapest(every, lengths, objectives, solved), warnings=tuple(warnings))
+        return _cheapest(every, lengths, objectives, solved, tuple(warnings))
     order, feasible = _order(solved)
     finalists = order[: min(feasible, PREFIX_FINALISTS)]
-    replica, prefix = _with_prefixes(scenario, every, finalists, lengths, solved)
+    replica, prefix = _with_prefixes(scenario, every, finalists, lengths, objectives, solved)
     return Choice(
         replica=replica,
         lengths=prefix.lengths,
@@ -92,12 +92,18 @@ def choose_alike(scenarios: Sequence[Scenario]) -> list[Choice | None]:
     solved, places = solve_together(every, lengths, first.objectives, first.utilization_share)
     parts = (solved.some(slice(None), place) for place in places)
     return [
-        None if np.isnan(part.sequences).all() else _cheapest(every, one, first.objectives, part)
+        _cheapest(every, one, first.objectives, part) if part.meets.any() else None
         for one, part in zip(lengths, parts, strict=True)
     ]
 
 
-def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, solved: Solution) -> Choice:
+def _cheapest(
+    every: Replica,
+    lengths: Lengths,
+    objectives: Objectives,
+    solved: Solution,
+    warnings: tuple[str, ...] = (),
+) -> Choice:
     order, feasible = _order(solved)
     return Choice(
         replica=every.only(order[0]),
@@ -107,14 +113,14 @@ def _cheapest(every: Replica, lengths: Lengths, objectives: Objectives, solved: 
         prefix=None,
         considered=len(every.deployments),
         feasible=feasible,
-        warnings=(),
+        warnings=warnings,
     )
 
 
 def _order(solved: Solution) -> tuple[list[int], int]:
     """Layouts by what a request takes of the accelerators, the least first, and how many are feasible."""
-    order = np.argsort(solved.request_gpu_s()[:, 0], kind="stable").tolist()
-    return order, int(np.count_nonzero(~np.isnan(solved.sequences[:, 0])))
+    order = np.argsort(solved.request_gpu_s[:, 0], kind="stable").tolist()
+    return order, int(np.count_nonzero(solved.meets[:, 0]))
 
 
 def smaller_steps(every: Replica) -> Iterator[Replica]:
@@ -132,7 +138,7 @@ def _smaller_steps(scenario: Scenario, every: Replica, lengths: Lengths) -> tupl
     *larger, smallest = smaller_steps(every)
     for smaller in larger:
         solved = solution(smaller, lengths, scenario.objectives, scenario.utilization_share)
-        if not np.isnan(solved.sequences).all():
+        if solved.meets.any():
             return smaller, solved
     return smallest, solution(smallest, lengths, scenario.objectives, scenario.utilization_share)
 
@@ -150,16 +156,17 @@ def _with_prefixes(
     every: Replica,
     finalists: list[int],
     lengths: Lengths,
+    objectives: Objectives,
     solved: Solution,
 ) -> tuple[Replica, PrefixState]:
     """The finalist that is cheapest with its prefix cache."""
     assert scenario.sharing is not None  # noqa: S101 - only a profile that shares gets here
-    objectives, utilization, tiers = solved.objectives, scenario.utilization_share, scenario.load.tiers
+    utilization, tiers = scenario.utilization_share, scenario.load.tiers
     prompt, output = scenario.traffic.input_tokens, scenario.traffic.output_tokens
     sharing = compile_sharing(scenario.sharing, prompt, output)
     together = every.some(finalists)
     first = solved.some(finalists, slice(None))
-    met = meet(together, lengths, first, utilization, sharing, tiers=tiers)
+    met = meet(together, lengths, objectives, first, utilization, sharing, tiers=tiers)
     best = int(np.argmin(np.nan_to_num(met.request_gpu_s[:, 0], nan=np.inf)))
     replica = every.only(finalists[best])
     prefix = prefix_state(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.formulas import Array
 from costsvc.engine.loads import Offered
 from costsvc.engine.memory import Lengths
+from costsvc.engine.search import Array
 from costsvc.errors import CostsvcError
 from costsvc.quoting.points import number_of, text_of
 from costsvc.quoting.predict import Point, point_of

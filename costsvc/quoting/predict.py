@@ -11,12 +11,12 @@ import numpy as np
 
 from costsvc.db.entries import GpuEntry, ModelEntry, StackEntry
 from costsvc.db.snapshot import Catalog
-from costsvc.engine.formulas import Array
 from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.parameters import parameter_count
 from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.search import Array
 from costsvc.engine.serving import BOUNDS, GIVEN, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
 from costsvc.engine.uncertainty import MeasuredRegion, extrapolations

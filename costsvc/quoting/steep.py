@@ -31,7 +31,7 @@ def steep_warnings(scenario: Scenario, choice: Choice) -> list[str]:
     slower_ms = float(f"{SLOWER_RATIO * tpot_s * MS_PER_S:.2g}")
     slower = replace(choice.objectives, tpot_s=slower_ms / MS_PER_S)
     solved = solution(choice.replica, choice.lengths, slower, scenario.utilization_share)
-    saved = 1.0 - number_exact(solved.request_gpu_s()) / number_exact(choice.state.request_gpu_s)
+    saved = 1.0 - number_exact(solved.request_gpu_s) / number_exact(choice.state.request_gpu_s)
     if saved < STEEP_SHARE:
         return []
     return [

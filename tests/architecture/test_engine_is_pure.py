@@ -10,6 +10,7 @@ import costsvc
 PACKAGE = Path(costsvc.__file__).parent
 ENGINE = sorted((PACKAGE / "engine").rglob("*.py"))
 ALLOWED = {
+    "abc",
     "collections",
     "contextlib",
     "costsvc",
@@ -19,6 +20,7 @@ ALLOWED = {
     "math",
     "numba",
     "numpy",
+    "operator",
     "scipy",
     "statistics",
     "typing",

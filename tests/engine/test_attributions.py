@@ -172,13 +172,13 @@ def test_rent_is_zero_where_memory_does_not_bind_and_positive_where_it_does() ->
         state = solve(replica, lengths, objectives, 0.8)
         step = rent_step_bytes(replica, lengths, state)
         more = solve(replica, lengths, objectives, 0.8, extra_kv_bytes=step)
-        rent = context_rent_gpus_per_byte(replica, lengths, state, more)
+        rent = context_rent_gpus_per_byte(replica, lengths, state, one(more.requests_per_s))
         assert (rent > 0) is binds
     state = solve(tight, lengths, Objectives(), 0.8)
     more = solve(tight, lengths, Objectives(), 0.8, extra_kv_bytes=rent_step_bytes(tight, lengths, state))
     much = solve(tight, lengths, Objectives(), 0.8, extra_kv_bytes=1e8)
     gained = float(np.log(one(much.requests_per_s) / one(state.requests_per_s)))
-    rent = context_rent_gpus_per_byte(tight, lengths, state, more)
+    rent = context_rent_gpus_per_byte(tight, lengths, state, one(more.requests_per_s))
     assert rent == pytest.approx(gained / 1e8, rel=0.1)
 
 

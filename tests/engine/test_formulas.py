@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costsvc.engine.formulas import loop_states, make_ready, most_sequences, queue_factor
+from costsvc.engine import search, tape
+from costsvc.engine.formulas import queue_factor
 from costsvc.engine.loop import loop_batch, plan_loop, run_loop, step_token_limit
-from costsvc.engine.serving import lengths_of, solution, solve
+from costsvc.engine.serving import lengths_of, make_ready, solution, solve, solve_together
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from tests.engine.shapes import requests, served
@@ -69,15 +70,21 @@ def test_the_search_ends_where_the_objective_is_just_kept(mode: str, latency: st
     assert getattr(more, measured) > limit_s
 
 
+def signatures() -> dict[str, int]:
+    compiled = (one for part in (search, tape) for one in vars(part).items())
+    return {name: len(one.signatures) for name, one in compiled if hasattr(one, "signatures")}
+
+
 def test_what_is_made_ready_is_what_quotes_run() -> None:
     make_ready()
-    before = len(loop_states.signatures), len(most_sequences.signatures)  # type: ignore[attr-defined]
+    before = signatures()
     for model, parallel in (
         ("llama-3-70b", {"tp": 8}),
         ("deepseek-v3.2", {"tp": 8, "mode": "disaggregated"}),
     ):
         solve(served(model, **parallel), LENGTHS, Objectives(tpot_s=0.05), 0.8)
-    assert (len(loop_states.signatures), len(most_sequences.signatures)) == before  # type: ignore[attr-defined]
+        solve_together(served(model, **parallel), [LENGTHS, LENGTHS], Objectives(tpot_s=0.05), 0.8)
+    assert signatures() == before
 
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3.2"])
@@ -91,9 +98,7 @@ def test_a_search_that_starts_at_its_neighbour_ends_where_one_from_nothing_does(
     together = solution(replica, along, objectives, 0.8)
     places = (slice(place, place + 1) for place in range(len(shares)))
     alone = [together.some(slice(None), place).plan for place in places]
-    ceilings = together.limit_sequences.min(axis=0)[0]
-    found = [
-        float(plan.most(objectives, ceiling)[0, 0]) for plan, ceiling in zip(alone, ceilings, strict=True)
-    ]
-    assert np.count_nonzero(together.sequences[0] < ceilings) > 5
+    found = [float(plan.most(objectives)[0, 0, 0]) for plan in alone]
+    ceilings = np.min(list(together.limits.values()), axis=0)
+    assert np.count_nonzero(together.sequences < ceilings) > 5
     assert together.sequences[0] == pytest.approx(found, rel=1e-11, nan_ok=True)

@@ -120,7 +120,7 @@ def test_more_is_held_and_found_the_longer_blocks_stay(turns: float) -> None:
 def solved(gpu: str, profile: SharingProfile, kv: str = "bf16") -> PrefixState:
     replica, lengths = served("llama-3.1-8b", gpu, kv=kv), lengths_of(requests(4_000, 400))
     sharing = compile_sharing(profile, 4_000, 400)
-    meeting = meet(replica, lengths, solution(replica, lengths, OBJECTIVES, 0.8), 0.8, sharing)
+    meeting = meet(replica, lengths, OBJECTIVES, solution(replica, lengths, OBJECTIVES, 0.8), 0.8, sharing)
     return prefix_state(replica, lengths, OBJECTIVES, 0.8, sharing, meeting=meeting)
 
 

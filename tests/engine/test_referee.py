@@ -106,7 +106,7 @@ def test_hits_are_within_five_points_of_the_referee(
     replica = served("llama-3.1-8b")
     lengths = lengths_of(requests(prompt, output))
     sharing = compile_sharing(profile, prompt, output)
-    met = meet(replica, lengths, solution(replica, lengths, NO_OBJECTIVE, 0.5), 0.5, sharing)
+    met = meet(replica, lengths, NO_OBJECTIVE, solution(replica, lengths, NO_OBJECTIVE, 0.5), 0.5, sharing)
     state = prefix_state(replica, lengths, NO_OBJECTIVE, 0.5, sharing, meeting=met)
     asked, until_s = conversations(profile, sharing.call_tokens, output, state.requests_per_s, 2100)
     seen = Referee(replica).serve(asked, warm_up=700, until_s=until_s)

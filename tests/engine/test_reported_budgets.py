@@ -11,7 +11,8 @@ import pytest
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.attention import FullAttention
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, sequences_that_fit
-from costsvc.engine.serving import concurrency_limits, lengths_of
+from costsvc.engine.rows import concurrency_limits
+from costsvc.engine.serving import lengths_of
 from costsvc.errors import DoesNotFit
 from costsvc.quoting.capacity import capacity_point
 from tests.engine.shapes import by_hand, card, heads, layered, layout, one, requests, served

@@ -78,7 +78,7 @@ def test_verifying_computes_all_proposals_and_reads_the_cache_once(tokens: int) 
     for term in ("projections_s", "ffn_s", "head_s", "communication_s", "layer_overhead_s"):
         assert one(getattr(verified, term)) == pytest.approx(one(getattr(many, term))), term
     once = step_time(alone, decode)
-    visible = float(LENGTHS.prompt[0] + LENGTHS.output[0] / 2)  # type: ignore[index]
+    visible = float(LENGTHS.prompt + LENGTHS.output / 2)
     read = LLAMA_ATTENTION.kv_values_per_token * visible * 2 / 4
     flops = (tokens + 1) * float(np.asarray(LLAMA_ATTENTION.decode_flops(visible, visible))) / 4
     layer = operators.attention_decode(read, flops, alone.gpu, alone.calibration, alone.kv)

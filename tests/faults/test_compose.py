@@ -40,8 +40,8 @@ CONTAINED = (
 
 
 COMPILED_ANEW = (
-    "from costsvc.engine import formulas; formulas.make_ready(); "
-    "compiled = [one for one in vars(formulas).values() if hasattr(one, 'stats')]; "
+    "from costsvc.engine import search, serving, tape; serving.make_ready(); "
+    "compiled = [one for part in (search, tape) for one in vars(part).values() if hasattr(one, 'stats')]; "
     "print(sum(sum(one.stats.cache_misses.values()) for one in compiled))"
 )
 

@@ -68,9 +68,9 @@ def other_lengths(catalog: Catalog, scenario: Scenario, choice: Choice) -> Lengt
     cached = catalog.judgements.value("example_hit_share") * prompt if without_hits else 0.0
     return replace(
         choice.lengths,
-        uncached=np.asarray([prompt - cached]),
-        cached=np.asarray([cached]),
-        shared=np.asarray([0.0]),
+        uncached=prompt - cached,
+        cached=cached,
+        shared=0.0,
     )
 
 
