@@ -1,7 +1,8 @@
 """Answers of a running service, each as a ratio to a route that only answers, in one run on one machine.
 
-`python -m bench [SECONDS]`: how long one client waits, then requests a second under load, by wrk, each run so long.
-Times are of this machine; the ratios travel. Metrics, CORS, keys and limits are on.
+`python -m bench [SECONDS]`: what a process computes without a network, how long one client waits, then requests a
+second under load, by wrk, each run so long. Times are of this machine; the ratios travel. Metrics, CORS, keys and
+limits are on.
 """
 
 import statistics
@@ -12,7 +13,7 @@ from typing import Final
 
 import httpx
 
-from bench import load
+from bench import inside, load
 from bench.noop import PATH as NOOP
 from bench.serving import PATIENCE_S, served
 
@@ -58,5 +59,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    inside.main()
     main()
     load.main(float(sys.argv[1]) if sys.argv[1:] else load.SECONDS)
