@@ -22,6 +22,7 @@ FEWEST_SHARE: Final = 1e-9
 RESIDUAL_SHARE: Final = 2.5e-3
 """Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
 CELL_RESIDUAL_SHARE: Final = 5e-4
+_UNCUT: Final = np.full(NODES, np.nan)
 PARTS: Final = 8
 ROUNDS: Final = 2
 
@@ -72,12 +73,22 @@ class Moves:
     """
 
     def __init__(self, tokens: Array) -> None:
-        is_enough = enough(tokens)
+        # Of three numbers arrays take longer than lists.
+        every, are_enough = tokens.tolist(), enough(tokens).tolist()
+        more = [
+            RELATIVE_STEP * (one if is_enough else sum(every))
+            for one, is_enough in zip(every, are_enough, strict=True)
+        ]
+        less = [one if is_enough else 0.0 for one, is_enough in zip(more, are_enough, strict=True)]
+        sides = [
+            [one + move * (kind == place) for kind, one in enumerate(every)]
+            for moves in (more, [-one for one in less])
+            for place, move in enumerate(moves)
+        ]
         self.tokens = tokens
-        self.at_end = np.asarray(RELATIVE_STEP * np.where(is_enough, tokens, tokens.sum()))
-        self._width = self.at_end * (1.0 + is_enough)
-        each = np.eye(len(tokens)) * self.at_end
-        self._sides = np.concatenate([tokens + each, tokens - each * is_enough])
+        self.at_end = np.asarray(more)
+        self._width = np.asarray([up + down for up, down in zip(more, less, strict=True)])
+        self._sides = np.asarray(sides)
 
     def around(self, places: Array) -> Array:
         """The requests around places: of each all kinds a little more, then a little less. (points, kinds)"""
@@ -101,7 +112,7 @@ def along_ray(tokens: Array) -> Search:
     moves, (starts, ends, places) = Moves(tokens), _first_cells()
     costs = yield np.concatenate([moves.around(places), ends[:, None] * tokens])
     around, at_ends = costs[:-NODES], costs[-NODES:]
-    ray = Ray(starts, ends, places, moves.slopes(around, places), np.full(NODES, np.nan))
+    ray = Ray(starts, ends, places, moves.slopes(around, places), _UNCUT)
     attributed = (ends - starts) @ (ray.token_gpu_s @ tokens)
     if abs(attributed / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
         return ray

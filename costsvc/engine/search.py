@@ -332,18 +332,27 @@ def _most_at(
     return _between(of, row, low, high, f_low, f_high, limits)
 
 
+@inlined
+def _request_gpu_s(row: Array, sequences: float, step_s: float) -> Any:
+    """What a request costs with so many running, at a time per output token. [accelerator-second]"""
+    return row[_GPUS] * (step_s * row[_OUTPUT] / sequences + row[_POOL])
+
+
 @compiled
 def _found(of: Reading, row: Array, running: float, objectives: Array) -> tuple[float, float, float]:
     """Sequences, what a request costs with so many, or with one alone where NaN, and what bounds them."""
     limits = row[row.size - LIMITS :]
     ceiling, bound = limits.min(), float(limits.argmin())
+    if running < ceiling and not objectives[1] < np.inf:
+        # Nothing but the time per output token was in the way, so it is what was asked for.
+        return running, _request_gpu_s(row, running, objectives[0]), float(LIMITS)
     at = np.minimum(ceiling, 1.0) if np.isnan(running) else running
     pace = _pace(of, row, at)
     step_s = pace[0] / row[_YIELDED]
-    if not running >= ceiling and not np.isnan(ceiling):
+    if not (running >= ceiling or np.isnan(ceiling)):
         over = _first_s(of, row, at, objectives[2], pace) / objectives[1] if objectives[1] < np.inf else -1.0
         bound = float(LIMITS + (over > step_s / objectives[0]))
-    return running, row[_GPUS] * (step_s * row[_OUTPUT] / at + row[_POOL]), bound
+    return running, _request_gpu_s(row, at, step_s), bound
 
 
 @compiled
