@@ -4,9 +4,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final
 
-Header: TypeAlias = tuple[bytes, bytes]
+from costsvc.api.ready import Header, Ready
+
 # What an entry takes beside its body.
 _ENTRY_BYTES: Final = 400
 # Words take less than this; they may be many more than the bodies, which are dropped first.
@@ -20,6 +21,15 @@ class Known:
     tag: str
     headers: tuple[Header, ...]
     content_type: bytes
+
+    def unchanged(self) -> Ready:
+        """The response to a caller that has the body."""
+        return Ready(304, self.headers, b"")
+
+    def with_body(self, body: bytes) -> Ready:
+        """The response to any other."""
+        of_body = (b"content-type", self.content_type), (b"content-length", b"%d" % len(body))
+        return Ready(200, (*self.headers, *of_body), body)
 
 
 def is_named(tag: str, if_none_match: str) -> bool:

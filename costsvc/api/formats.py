@@ -15,6 +15,7 @@ import msgspec
 from litestar import Request
 from litestar.exceptions import HTTPException
 
+from costsvc.api.sent import accepted
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.answer.plain import Lasting
 from costsvc.quoting.given import from_query
@@ -181,7 +182,7 @@ def presented(request: Request[Any, Any, Any], view: View) -> Presentation:
     if named is not None and named.lower() not in has:
         raise InvalidRequest(f"format is '{named}'; choose one of {', '.join(has)}.", field=_FORMAT)
     suffix = suffix_of(request)
-    chosen = has.get(suffix or (named or "").lower()) or _negotiated(request.headers.get("accept"), has)
+    chosen = has.get(suffix or (named or "").lower()) or _negotiated(accepted(request.scope), has)
     if value is not None and chosen is not _PLAIN:
         raise InvalidRequest("field names the one value of a .txt answer; leave it away here.", field=_FIELD)
     return Presentation(format=chosen, view=view, field=value, given=given)

@@ -7,6 +7,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from costsvc.api.answers import Answers, is_named
 from costsvc.api.auth import key_of
+from costsvc.api.sent import named_tags, sent
 from costsvc.api.service import Service
 from costsvc.api.viewer import newest_for
 
@@ -47,24 +48,21 @@ class Recall:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from memory, or pass the request on and let its answer be remembered."""
-        if not _may_be_recalled(scope) or not await self._answered(scope, send):
+        if not _may_be_recalled(scope) or not await self._answered(scope, receive, send):
             await self._app(scope, receive, send)
 
-    async def _answered(self, scope: Scope, send: Send) -> bool:
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> bool:
         words = scope["state"]["words"] = self._words(scope)
         known = self._answers.asked(words)
         if known is None:
             return False
-        status, headers, body = 304, known.headers, b""
-        if not is_named(known.tag, b",".join(_sent(scope, b"if-none-match")).decode("latin-1")):
-            held = self._answers.held(known.tag)
-            if held is None:
-                return False
-            status, body = 200, held
-            length = b"content-length", b"%d" % len(body)
-            headers = (*headers, (b"content-type", known.content_type), length)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        if is_named(known.tag, named_tags(scope)):
+            response = known.unchanged()
+        elif (held := self._answers.held(known.tag)) is not None:
+            response = known.with_body(held)
+        else:
+            return False
+        await response(scope, receive, send)
         return True
 
     def _words(self, scope: Scope) -> Words:
@@ -73,7 +71,7 @@ class Recall:
         return Words(
             scope["path"],
             scope["query_string"],
-            _sent(scope, b"accept"),
+            sent(scope, b"accept"),
             catalog.fingerprint,
             service.today(),
             service.is_stale,
@@ -86,7 +84,3 @@ def _may_be_recalled(scope: Scope) -> bool:
         return False
     query = scope["query_string"]
     return not any(part in query for part in _NEVER_KEPT)
-
-
-def _sent(scope: Scope, header: bytes) -> tuple[bytes, ...]:
-    return tuple([value for name, value in scope["headers"] if name == header])

@@ -12,6 +12,7 @@ from costsvc.api.answers import Answers, Known, is_named
 from costsvc.api.auth import key_of
 from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of, to_json
 from costsvc.api.recall import words_of
+from costsvc.api.sent import accepted, named_tags
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
 
@@ -52,28 +53,28 @@ def answer(
         Whether the answer says that the catalog may be behind.
     """
     shown = shown or Presentation(
-        format=negotiate(request.headers.get("accept")), view=JSON_ALONE, field=None, given=given
+        format=negotiate(accepted(request.scope)), view=JSON_ALONE, field=None, given=given
     )
-    path, content_type = request.scope["path"], shown.format.content_type
-    asked = (path, sorted(given.items()), content_type, shown.field)
+    scope, answers = request.scope, _answers(request)
+    asked = (scope["path"], sorted(given.items()), shown.format.content_type, shown.field)
     tag = _entity_tag(catalog.fingerprint, day.isoformat(), asked, is_stale)
+    known = _known(tag, catalog, shown.format.content_type, is_keyed=key_of(scope) is not None)
+    words = words_of(scope)
+    if words is not None and (words.catalog, words.is_stale) == (catalog.fingerprint, is_stale):
+        answers.remember(words, known)
+    if is_named(tag, named_tags(scope)):
+        return known.unchanged()
+    return known.with_body(answers.body(tag, lambda: shown.rendered(compute())))
+
+
+def _known(tag: str, catalog: Catalog, content_type: str, *, is_keyed: bool) -> Known:
+    """The headers of an answer as they leave."""
     headers = {
         "ETag": f"W/{tag}",
-        "Cache-Control": f"{'private' if _is_keyed(request) else 'public'}, max-age={MAX_AGE_S}",
+        "Cache-Control": f"{'private' if is_keyed else 'public'}, max-age={MAX_AGE_S}",
         **revision_headers(catalog),
     }
-    words = words_of(request.scope)
-    if words is not None and (words.catalog, words.is_stale) == (catalog.fingerprint, is_stale):
-        _answers(request).remember(words, _known(tag, headers, content_type))
-    if is_named(tag, request.headers.get("if-none-match", "")):
-        return Response(b"", status_code=304, media_type=content_type, headers=headers)
-    body = _answers(request).body(tag, lambda: shown.rendered(compute()))
-    return Response(body, media_type=content_type, headers=headers)
-
-
-def _known(tag: str, headers: Mapping[str, str], content_type: str) -> Known:
-    """Headers as they leave, which the framework would else write."""
-    encoded = tuple((name.lower().encode(), value.encode()) for name, value in headers.items())
+    encoded = tuple([(name.lower().encode(), value.encode()) for name, value in headers.items()])
     charset = "; charset=utf-8" if content_type.startswith("text/") else ""
     return Known(tag, encoded, f"{content_type}{charset}".encode())
 
@@ -87,7 +88,7 @@ def uncached(
     request: Request[Any, Any, Any], catalog: Catalog, content: object, *, status: int = 200
 ) -> Response[bytes]:
     """The response to a POST."""
-    shown = negotiate(request.headers.get("accept"))
+    shown = negotiate(accepted(request.scope))
     headers = {"Cache-Control": "no-store", **revision_headers(catalog)}
     return Response(
         shown.render(content, JSON_ALONE, None),
@@ -105,7 +106,3 @@ def revision_headers(catalog: Catalog) -> dict[str, str]:
 def _entity_tag(*depends_on: object) -> str:
     seen = repr((__version__, *depends_on))
     return f'"{blake2b(seen.encode(errors="replace"), digest_size=12).hexdigest()}"'
-
-
-def _is_keyed(request: Request[Any, Any, Any]) -> bool:
-    return key_of(request.scope) is not None
