@@ -3,7 +3,7 @@
 The service, the command line and the batch calls all read their input through `parse_request`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
@@ -41,6 +41,8 @@ MAX_GPUS = 4096
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Width = Annotated[int, Field(ge=1, le=MAX_GPUS)]
 CacheSize = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+# What a profile says in place of these.
+_SHAPE = ("ctx", "output", "prefix_tokens", "prefix_share", "turns", "think_s", "hit_rate")
 _BY_ID, _IN_FULL = "{id}", "{profile}"  # braces keep their names out of what users read
 Profile = Annotated[
     Annotated[Text, Tag(_BY_ID)] | Annotated[TrafficProfile, Tag(_IN_FULL)],
@@ -175,92 +177,73 @@ class QuoteRequest(Strict):
     @model_validator(mode="after")
     def parameters_agree(self) -> Self:
         """Contradictions between parameters, each in one sentence."""
-        complaint = next((text for wrong, text in self._contradictions() if wrong), None)
-        if complaint:
+        for complaint in self._contradictions():
             raise ValueError(complaint)
         return self
 
-    def _contradictions(self) -> list[tuple[bool, str]]:
-        shaped = [
-            n
-            for n in ("ctx", "output", "prefix_tokens", "prefix_share", "turns", "think_s", "hit_rate")
-            if getattr(self, n) is not None
-        ]
-        return [
-            (
-                self.ctx is None and self.profile is None,
-                "ctx is missing: give the context per request in tokens, such as ctx=8192",
-            ),
-            (
-                self.profile is not None and bool(shaped),
-                f"profile already says what {', '.join(shaped)} would; give one or the other",
-            ),
-            (
-                self.ctx is not None and self.output is not None and self.output >= self.ctx,
+    def _contradictions(self) -> Iterator[str]:
+        yield from self._of_lengths()
+        yield from self._of_prefixes()
+        yield from self._of_money()
+        yield from self._of_cache()
+        yield from self._of_speculation()
+        yield from self._of_tiers()
+
+    def _of_lengths(self) -> Iterator[str]:
+        if self.ctx is None and self.profile is None:
+            yield "ctx is missing: give the context per request in tokens, such as ctx=8192"
+        if self.profile is not None and (shaped := [n for n in _SHAPE if getattr(self, n) is not None]):
+            yield f"profile already says what {', '.join(shaped)} would; give one or the other"
+        if self.ctx is not None and self.output is not None and self.output >= self.ctx:
+            yield (
                 f"output is {self.output} but ctx, prompt plus output, is {self.ctx}; "
-                "raise ctx or lower output",
-            ),
-            (
-                self.ctx == 1,
-                "ctx is 1: a request needs at least one prompt and one output token; give ctx of 2 or more",
-            ),
-            (
-                self.hit_rate is not None and (self.prefix_tokens is not None or self.turns is not None),
-                "hit_rate is given and also what it would follow from (prefix_tokens, turns); give either",
-            ),
-            (
-                self.prefix_share is not None and self.prefix_tokens is None,
-                "prefix_share needs prefix_tokens: how long is the shared prompt?",
-            ),
-            (
-                self.think_s is not None and self.turns is None,
-                "think_s needs turns: the pause is between the turns of a conversation",
-            ),
-            (
-                self.currency == "USD" and self.fx_rate is not None,
-                "fx_rate is given but currency is USD; name the currency",
-            ),
-            (
-                self.price_usd_per_gpu_hour is not None
-                and (self.provider is not None or self.region is not None),
+                "raise ctx or lower output"
+            )
+        if self.ctx == 1:
+            yield "ctx is 1: a request needs at least one prompt and one output token; give ctx of 2 or more"
+
+    def _of_prefixes(self) -> Iterator[str]:
+        if self.hit_rate is not None and (self.prefix_tokens is not None or self.turns is not None):
+            yield "hit_rate is given and also what it would follow from (prefix_tokens, turns); give either"
+        if self.prefix_share is not None and self.prefix_tokens is None:
+            yield "prefix_share needs prefix_tokens: how long is the shared prompt?"
+        if self.think_s is not None and self.turns is None:
+            yield "think_s needs turns: the pause is between the turns of a conversation"
+
+    def _of_money(self) -> Iterator[str]:
+        if self.currency == "USD" and self.fx_rate is not None:
+            yield "fx_rate is given but currency is USD; name the currency"
+        if self.price_usd_per_gpu_hour is not None and (self.provider is not None or self.region is not None):
+            yield (
                 "price_usd_per_gpu_hour replaces the catalog's price, so provider and region mean nothing; "
-                "give one or the other",
-            ),
-            (
-                self.attribution == "pools" and self.mode != "disaggregated",
-                "attribution=pools needs mode=disaggregated: one pool has no separate bills",
-            ),
-            (
-                not self.kv_cache and bool(self.hit_rate or self.prefix_tokens or self.turns),
-                "kv_cache=off keeps nothing, so no prefix can be found in it; drop the prefix parameters",
-            ),
-            (
-                self.speculation == "draft-model" and self.draft_model is None,
-                "draft_model is missing: speculation=draft-model needs the smaller model that proposes tokens",
-            ),
-            (
-                self.speculation != "draft-model" and self.draft_model is not None,
-                f"draft_model needs speculation=draft-model, but speculation is {self.speculation}",
-            ),
-            (
-                self.speculation == "off" and (self.draft_tokens or self.acceptance_rate) is not None,
+                "give one or the other"
+            )
+        if self.attribution == "pools" and self.mode != "disaggregated":
+            yield "attribution=pools needs mode=disaggregated: one pool has no separate bills"
+
+    def _of_cache(self) -> Iterator[str]:
+        if not self.kv_cache and (self.hit_rate or self.prefix_tokens or self.turns):
+            yield "kv_cache=off keeps nothing, so no prefix can be found in it; drop the prefix parameters"
+
+    def _of_speculation(self) -> Iterator[str]:
+        if self.speculation == "draft-model" and self.draft_model is None:
+            yield "draft_model is missing: speculation=draft-model needs the smaller model that proposes tokens"
+        if self.speculation != "draft-model" and self.draft_model is not None:
+            yield f"draft_model needs speculation=draft-model, but speculation is {self.speculation}"
+        if self.speculation == "off" and (self.draft_tokens or self.acceptance_rate) is not None:
+            yield (
                 "speculation is off, so draft_tokens and acceptance_rate mean nothing; say what proposes tokens: "
-                "draft-model, mtp or ngram",
-            ),
-            (
-                self.speculation != "off" and not self.kv_cache,
-                "speculation needs the cache: with kv_cache=off each step recomputes the whole prefix",
-            ),
-            (
-                self.retention_s is not None and not (self.profile or self.prefix_tokens or self.turns),
-                "retention_s is given but no prefix comes again; give a profile, prefix_tokens or turns",
-            ),
-            (
-                bool(self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu)
-                and not (self.profile or self.prefix_tokens or self.turns),
-                "a tier is asked for but no prefix comes again; give a profile, prefix_tokens or turns",
-            ),
-        ]
+                "draft-model, mtp or ngram"
+            )
+        if self.speculation != "off" and not self.kv_cache:
+            yield "speculation needs the cache: with kv_cache=off each step recomputes the whole prefix"
+
+    def _of_tiers(self) -> Iterator[str]:
+        comes_again = self.profile or self.prefix_tokens or self.turns
+        if self.retention_s is not None and not comes_again:
+            yield "retention_s is given but no prefix comes again; give a profile, prefix_tokens or turns"
+        if (self.dram_gb_per_gpu or self.nvme_gb_per_gpu or self.object_gb_per_gpu) and not comes_again:
+            yield "a tier is asked for but no prefix comes again; give a profile, prefix_tokens or turns"
 
 
 PARAMETERS: tuple[str, ...] = tuple(QuoteRequest.model_fields)
@@ -282,7 +265,7 @@ def parse_request(given: Mapping[str, Any]) -> QuoteRequest:
         A value out of bounds or a contradiction; `details["errors"]` lists each field.
     """
     for name in given:
-        if name not in QuoteRequest.model_fields:
+        if name not in PARAMETERS:
             raise UnknownParameter(name, nearest_parameters(name, PARAMETERS), PARAMETERS)
     try:
         return QuoteRequest.model_validate(dict(given))
