@@ -49,6 +49,7 @@ class Judgements:
             place = judgement.name, dict(judgement.scope).get("dtype")
             self._by_place.setdefault(place, []).append(judgement)
         self._calibrations: dict[tuple[str, ...], Resolved] = {}
+        self._everywhere: dict[str, Judgement] = {}
         self._found: dict[tuple[str, frozenset[tuple[str, str]]], Judgement] = {}
 
     def find(self, name: str, scope: Mapping[str, str]) -> Judgement:
@@ -95,8 +96,15 @@ class Judgements:
         return tuple(sorted(dtype for of, dtype in self._by_place if of == name and dtype))
 
     def value(self, name: str) -> float:
-        """A judgement that holds everywhere."""
-        return self.find(name, {}).value
+        """The value of a judgement that holds everywhere."""
+        return self.everywhere(name).value
+
+    def everywhere(self, name: str) -> Judgement:
+        """A judgement that holds everywhere: a quote asks for some twenty."""
+        found = self._everywhere.get(name)
+        if found is None:
+            found = self._everywhere[name] = self.find(name, {})
+        return found
 
     def calibration(
         self, gpu: GpuSpec, stack: StackEntry, architecture: str, plan: WeightPlan, kv: DtypeSpec

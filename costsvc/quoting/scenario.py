@@ -139,7 +139,7 @@ class _Assumed:
         self.used: dict[str, Judgement] = {}
 
     def value(self, name: str) -> float:
-        judgement = self._catalog.judgements.find(name, {})
+        judgement = self._catalog.judgements.everywhere(name)
         self.used[name] = judgement
         return judgement.value
 

@@ -21,7 +21,7 @@ def steep_warnings(scenario: Scenario, choice: Choice) -> list[str]:
 
     One more evaluation of the chosen layout, and only where `most_saved_share` leaves the possibility.
     """
-    is_tpot_bound = BOUNDS[int(choice.state.bound.ravel()[0])] == "tpot"
+    is_tpot_bound = BOUNDS[choice.state.bound.item(0)] == "tpot"
     if scenario.objectives_were_asked or not is_tpot_bound:
         return []
     if most_saved_share(choice) < STEEP_SHARE:

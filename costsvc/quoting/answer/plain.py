@@ -36,7 +36,7 @@ def number(value: Number) -> float:
     ValueError
         It is not finite: nothing that is not a number may leave in an answer.
     """
-    first = number_exact(value)
+    first = value if type(value) is float else number_exact(value)
     if not math.isfinite(first):
         raise ValueError(f"{first} is not a number to answer with")
     return float(_NINE_DIGITS % first)

@@ -1,8 +1,7 @@
 """What prefix caching saves, what context costs to keep, and for how long keeping pays."""
 
 from dataclasses import dataclass, replace
-
-import numpy as np
+from math import isnan
 
 from costsvc.db.snapshot import Catalog
 from costsvc.engine.memory import Lengths
@@ -13,10 +12,10 @@ from costsvc.quoting.answer.plain import DIGITS, Number, Section, number, number
 from costsvc.quoting.answer.tiers import tier_sections
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
+from costsvc.quoting.load import LOWER_TIERS
 from costsvc.quoting.money import money
 from costsvc.quoting.scenario import Scenario
 
-TIERS = ("dram", "nvme", "object")
 THOUSAND_TOKENS = 1000
 
 
@@ -84,7 +83,9 @@ def rent_section(choice: Choice, bill: Bill) -> Section:
         "memory_binds": bill.rent_gpus_per_byte > 0,
         "kv_bytes_per_token_per_gpu": number(bill.token_bytes),
         "opportunity": {
-            "requests_per_s_lost_per_1000_live_tokens": number(lost * choice.state.requests_per_s),
+            "requests_per_s_lost_per_1000_live_tokens": number(
+                lost * number_exact(choice.state.requests_per_s)
+            ),
             "usd_per_month_per_1000_live_tokens": money(thousand * HOURS_PER_MONTH),
         },
     }
@@ -97,7 +98,7 @@ def _case(choice: Choice, lengths: Lengths, state: SteadyState) -> _Case:
 
 def _savings(scenario: Scenario, bill: Bill, without: _Case, cached: _Case) -> Section:
     """What hits save; null where one of the two cases cannot meet the objectives at all."""
-    if np.isnan(without.cost_gpu_s) or np.isnan(cached.cost_gpu_s):
+    if isnan(without.cost_gpu_s) or isnan(cached.cost_gpu_s):
         return {"savings": None, "why_null": "the deployment meets the objectives in only one of both cases"}
     saved_gpu_s = without.cost_gpu_s - cached.cost_gpu_s
     rate = scenario.load.rps or number_exact(cached.state.requests_per_s) * scenario.utilization_share
@@ -130,11 +131,10 @@ def _retention(catalog: Catalog, choice: Choice, bill: Bill) -> Section:
     section: Section = {"hbm": None if here is None else number(here)}
     ranks = choice.deployment.tp * choice.deployment.pp
     month_s = HOURS_PER_MONTH * SECONDS_PER_HOUR
-    for tier in TIERS:
-        rate = catalog.judgements.value(f"{tier}_bytes_per_s")
-        monthly = catalog.judgements.value(f"{tier}_usd_per_gb_month")
-        load = bill.token_bytes / rate * ranks * second_usd
-        rent = monthly / month_s * bill.token_bytes * ranks / GIGA
+    value = catalog.judgements.value
+    for tier in LOWER_TIERS:
+        load = bill.token_bytes / value(f"{tier}_bytes_per_s") * ranks * second_usd
+        rent = value(f"{tier}_usd_per_gb_month") / month_s * bill.token_bytes * ranks / GIGA
         kept = break_even_retention_s(saved, load, rent)
         section[tier] = None if kept is None else number(kept)
     section["null_means"] = "unbounded: the tier's rent is zero"

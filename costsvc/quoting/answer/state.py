@@ -3,6 +3,7 @@
 from typing import Final
 
 from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
+from costsvc.engine.replica import Replica, once_per_replica
 from costsvc.engine.serving import BOUNDS, breakdown
 from costsvc.engine.units import MS_PER_S
 from costsvc.quoting.answer.plain import Section, number, number_exact, whole
@@ -116,32 +117,24 @@ def concurrency_section(choice: Choice) -> Section:
     return {
         "limit": max(int(number_exact(state.sequences) + 1e-9), 1),
         "mean_sequences": number(state.sequences),
-        "bound": BOUNDS[int(state.bound.ravel()[0])],
+        "bound": BOUNDS[state.bound.item(0)],
         "limits": {name: number(limit) for name, limit in state.limits.items()},
     }
 
 
 def memory_section(scenario: Scenario, choice: Choice) -> Section:
     """Bytes of one GPU of the fullest stage, and the cache of one sequence."""
-    replica, lengths = choice.replica, choice.lengths
-    budget = memory_budget(replica)
-    model, kv = scenario.model.spec, scenario.kv
-    context = scenario.traffic.context_limit_tokens
-    resident = lengths.resident
+    replica = choice.replica
+    context, resident = scenario.traffic.context_limit_tokens, number_exact(choice.lengths.resident)
+    of_model = number_exact(kv_cache_bytes(scenario.model.spec, context, scenario.kv.value_bytes))
     section: Section = {
         "label_bytes": whole(scenario.gpu.spec.memory_bytes),
-        "usable_bytes": whole(budget.usable_bytes),
-        "weights_bytes": whole(budget.weight_bytes),
-        "activation_bytes": whole(budget.activation_bytes),
-        "runtime_bytes": whole(budget.runtime_bytes),
-        "collective_bytes": whole(budget.collective_bytes),
-        "left_unused_by_rule_bytes": whole(budget.reserved_bytes),
-        "kv_budget_bytes": whole(budget.kv_bytes),
+        **_budget_section(replica),
         "kv_sequence_bytes": whole(sequence_bytes(replica, context)),
         "kv_resident_sequence_bytes": whole(sequence_bytes(replica, resident)),
-        "kv_share_of_usable": number(budget.kv_bytes / budget.usable_bytes),
-        "model_kv_bytes_per_sequence": whole(kv_cache_bytes(model, context, kv.value_bytes)),
-        "model_kv_bytes_per_token": number(kv_cache_bytes(model, context, kv.value_bytes) / context),
+        "kv_share_of_usable": _kv_share(replica),
+        "model_kv_bytes_per_sequence": whole(of_model),
+        "model_kv_bytes_per_token": number(of_model / context),
         "resident_tokens_per_sequence": number(resident),
     }
     if choice.deployment.allocation == "contiguous":
@@ -152,17 +145,39 @@ def memory_section(scenario: Scenario, choice: Choice) -> Section:
     return section
 
 
+@once_per_replica
+def _budget_section(replica: Replica) -> Section:
+    """What holds for whatever a layout is asked for."""
+    budget = memory_budget(replica)
+    return {
+        "usable_bytes": whole(budget.usable_bytes),
+        "weights_bytes": whole(budget.weight_bytes),
+        "activation_bytes": whole(budget.activation_bytes),
+        "runtime_bytes": whole(budget.runtime_bytes),
+        "collective_bytes": whole(budget.collective_bytes),
+        "left_unused_by_rule_bytes": whole(budget.reserved_bytes),
+        "kv_budget_bytes": whole(budget.kv_bytes),
+    }
+
+
+@once_per_replica
+def _kv_share(replica: Replica) -> float:
+    budget = memory_budget(replica)
+    return number(budget.kv_bytes / budget.usable_bytes)
+
+
 def latency_section(choice: Choice) -> Section:
     """Mean latencies; TTFT both on an idle replica and at the utilization sold."""
-    loop, lengths = choice.state.loop, choice.lengths
-    whole_s = loop.ttft_s + lengths.output * loop.step_s
+    loop = choice.state.loop
+    step_s, ttft_s = number_exact(loop.step_s), number_exact(loop.ttft_s)
+    whole_s = ttft_s + number_exact(choice.lengths.output) * step_s
     return {
-        "tpot_ms": number(loop.step_s * MS_PER_S),
-        "ttft_ms": number(loop.ttft_s * MS_PER_S),
-        "ttft_unloaded_ms": number(loop.ttft_unloaded_s * MS_PER_S),
+        "tpot_ms": number(step_s * MS_PER_S),
+        "ttft_ms": number(ttft_s * MS_PER_S),
+        "ttft_unloaded_ms": number(number_exact(loop.ttft_unloaded_s) * MS_PER_S),
         "request_ms": number(whole_s * MS_PER_S),
-        "decode_step_ms": number(loop.decode_step_s * MS_PER_S),
-        "mixed_step_ms": number(loop.mixed_step_s * MS_PER_S),
+        "decode_step_ms": number(number_exact(loop.decode_step_s) * MS_PER_S),
+        "mixed_step_ms": number(number_exact(loop.mixed_step_s) * MS_PER_S),
         "mixed_steps_share": number(loop.mixed_share),
         "queue": "M/D/1 on the prefill slot at the stated utilization, at most half the running sequences",
     }
@@ -171,18 +186,20 @@ def latency_section(choice: Choice) -> Section:
 def throughput_section(scenario: Scenario, choice: Choice) -> Section:
     """Saturated rates of one replica, and what is carried at the utilization sold."""
     state, lengths = choice.state, choice.lengths
-    rate = state.requests_per_s
-    output_per_gpu = rate * lengths.output / choice.deployment.gpus
+    rate, prompt, output = (
+        number_exact(part) for part in (state.requests_per_s, lengths.prompt, lengths.output)
+    )
+    output_per_gpu = rate * output / choice.deployment.gpus
     of_both: Section = {}
     if choice.deployment.mode == "disaggregated":
         of_both["output_tok_s_per_gpu_of_both_pools"] = number(
-            output_per_gpu / (1.0 + state.prefill_replicas)
+            output_per_gpu / (1.0 + number_exact(state.prefill_replicas))
         )
     return {
         "requests_per_s": number(rate),
-        "input_tok_s": number(rate * lengths.prompt),
-        "output_tok_s": number(rate * lengths.output),
-        "output_tok_s_per_user": number(1.0 / state.loop.step_s),
+        "input_tok_s": number(rate * prompt),
+        "output_tok_s": number(rate * output),
+        "output_tok_s_per_user": number(1.0 / number_exact(state.loop.step_s)),
         "output_tok_s_per_gpu": number(output_per_gpu),
         **of_both,
         "carried_requests_per_s": number(rate * scenario.utilization_share)
