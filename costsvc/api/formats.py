@@ -4,20 +4,17 @@ A spreadsheet recognises a format by the suffix of the path alone, so that comes
 Accept.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-import msgspec
 from litestar import Request
 from litestar.exceptions import HTTPException
 
+from costsvc.api.json_text import to_json
 from costsvc.api.sent import accepted
 from costsvc.errors import InvalidRequest
-from costsvc.quoting.answer.plain import Lasting
 from costsvc.quoting.given import from_query
 from costsvc.quoting.tables.as_csv import csv_line, to_csv
 from costsvc.quoting.tables.as_text import column_of
@@ -29,9 +26,6 @@ ERROR_MARK: Final = "#ERROR "
 _FORMAT, _FIELD = "format", "field"
 _ONERROR: Final = ("onerror", "text")
 _HTML: Final = "text/html"
-_JSON: Final = json.JSONEncoder(
-    allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=msgspec.to_builtins
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +62,6 @@ class Format:
     has: Callable[[View], bool]
     render: Callable[[Any, View, str | None], bytes]
     error: Callable[[str], bytes]
-
-
-def to_json(answer: object) -> bytes:
-    """JSON of an answer; a number that is not finite is a fault of ours and never leaves as null."""
-    if not isinstance(answer, dict):
-        return _JSON.encode(answer).encode()
-    pieces: list[str] = []
-    for is_lasting, members in groupby(answer.items(), lambda member: isinstance(member[1], Lasting)):
-        if is_lasting:
-            pieces += [f"{_JSON.encode(name)}:{_written_once(value)}" for name, value in members]
-        else:
-            pieces.append(_JSON.encode(dict(members))[1:-1])
-    return f"{{{','.join(pieces)}}}".encode()
-
-
-def _written_once(value: Lasting) -> str:
-    if value.json is None:
-        value.json = _JSON.encode(value)
-    return value.json
 
 
 def _table(answer: Any, view: View) -> Table:

@@ -6,8 +6,9 @@ from litestar import Request, Response, route
 from litestar.di import NamedDependency
 
 from costsvc.api.door import OPEN, UNCOUNTED
+from costsvc.api.json_text import to_json
 from costsvc.api.openapi import READ, documented
-from costsvc.api.rendering import given_in_query, to_json
+from costsvc.api.rendering import given_in_query
 from costsvc.api.service import Service
 from costsvc.quoting.given import refuse_unknown
 

@@ -10,13 +10,13 @@ from litestar import Request, Response
 from costsvc import __version__
 from costsvc.api.answers import Answers, Known, is_named
 from costsvc.api.auth import key_of
-from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of, to_json
+from costsvc.api.formats import JSON_ALONE, Presentation, negotiate, query_of
 from costsvc.api.recall import words_of
 from costsvc.api.sent import accepted, named_tags
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.given import from_query
 
-__all__ = ["answer", "given_in_query", "listed", "to_json", "uncached"]
+__all__ = ["answer", "given_in_query", "listed", "uncached"]
 
 MAX_AGE_S: Final = 300
 # A cache between must not hand the public answer to who shows a key: that one may see other prices.

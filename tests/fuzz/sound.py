@@ -4,7 +4,7 @@ import math
 from decimal import Decimal
 from typing import Any, Final
 
-from costsvc.api.formats import to_json
+from costsvc.api.json_text import to_json
 
 _PRICED: Final = ("input", "cached_input", "output", "blended")
 # Texts of money are rounded to nine digits.

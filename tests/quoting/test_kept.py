@@ -12,7 +12,7 @@ from weakref import ref
 
 import pytest
 
-from costsvc.api.formats import to_json
+from costsvc.api.json_text import to_json
 from costsvc.db.entries import (
     TIER_MARK,
     ApiPrice,

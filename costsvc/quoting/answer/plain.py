@@ -17,7 +17,7 @@ _NINE_DIGITS: Final = f"%.{DIGITS}g"
 class Lasting:
     """What many answers share and nobody changes. `json` is its text once somebody has written it."""
 
-    json: str | None = None
+    json: bytes | None = None
 
 
 class LastingSection(dict[str, Plain], Lasting):

@@ -6,7 +6,7 @@ from typing import Final
 from costsvc.db.prices import ReferencePrice
 from costsvc.engine.uncertainty import ErrorBand
 from costsvc.engine.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
-from costsvc.quoting.answer.plain import Section, number, number_exact
+from costsvc.quoting.answer.plain import LastingList, Section, number, number_exact
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import USD, exchange_section
@@ -63,14 +63,14 @@ def _reference_section(price: Itself[ReferencePrice]) -> Section:
         "highest_usd_per_gpu_hour": money(reference.highest_usd_per_gpu_hour),
         "first_observed": reference.first_observed.isoformat(),
         "last_observed": reference.last_observed.isoformat(),
-        "votes": [
+        "votes": LastingList(
             {
                 "provider": vote.provider,
                 "usd_per_gpu_hour": money(vote.usd_per_gpu_hour),
                 "offers": vote.offers,
             }
             for vote in reference.votes
-        ],
+        ),
     }
 
 
