@@ -1,7 +1,8 @@
 """What an hour of the GPU costs in this quote, and on what that rests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from costsvc.db.prices import ReferencePrice
@@ -9,6 +10,8 @@ from costsvc.db.snapshot import Catalog
 from costsvc.engine.units import GIGA, HOURS_PER_MONTH, SECONDS_PER_HOUR
 from costsvc.errors import InvalidRequest
 from costsvc.quoting.exchange import Exchange, exchange_of
+from costsvc.quoting.kept import Itself
+from costsvc.quoting.request import QuoteRequest
 from costsvc.quoting.scenario import Scenario
 
 
@@ -32,6 +35,9 @@ class GpuPrice:
         return (float(self.usd_per_gpu_hour) + self.tiers_usd_per_gpu_hour) / SECONDS_PER_HOUR
 
 
+# Catalogs keep the prices that are asked for again and again, so the words for each are found once.
+_KEPT_REFERENCES: Final = 1024
+
 UNIT_PRICE: Final = GpuPrice(usd_per_gpu_hour=Decimal(1), basis="", reference=None)
 """For work that is priced later."""
 
@@ -48,17 +54,34 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
     _refuse_other_private_revision(catalog, request.private_revision)
     tiers = _tiers_usd_per_hour(catalog, scenario)
     exchange = exchange_of(catalog, request, scenario.as_of)
-    if request.price_usd_per_gpu_hour is not None:
-        return GpuPrice(
-            usd_per_gpu_hour=request.price_usd_per_gpu_hour,
-            basis="given in the request",
-            reference=None,
-            tiers_usd_per_gpu_hour=tiers,
-            exchange=exchange,
-        )
-    reference = catalog.reference_price(
-        scenario.gpu.id, scenario.as_of, request.market, request.provider, request.region
+    priced = _own_price(request) or _reference_price(catalog, scenario)
+    if not tiers and exchange is None:
+        return priced
+    return replace(priced, tiers_usd_per_gpu_hour=tiers, exchange=exchange)
+
+
+def _own_price(request: QuoteRequest) -> GpuPrice | None:
+    own = request.price_usd_per_gpu_hour
+    return (
+        None if own is None else GpuPrice(usd_per_gpu_hour=own, basis="given in the request", reference=None)
     )
+
+
+def _reference_price(catalog: Catalog, scenario: Scenario) -> GpuPrice:
+    request = scenario.request
+    return _priced(
+        Itself(
+            catalog.reference_price(
+                scenario.gpu.id, scenario.as_of, request.market, request.provider, request.region
+            )
+        )
+    )
+
+
+@lru_cache(maxsize=_KEPT_REFERENCES)
+def _priced(price: Itself[ReferencePrice]) -> GpuPrice:
+    """A reference price and the words for it."""
+    reference = price.fact
     who = (
         f"median of {reference.provider}'s offers"
         if reference.provider
@@ -71,10 +94,8 @@ def price_of(catalog: Catalog, scenario: Scenario) -> GpuPrice:
     since = "in force since" if reference.negotiated else "observed"
     return GpuPrice(
         usd_per_gpu_hour=reference.usd_per_gpu_hour,
-        basis=f"{who}, {request.market}, {since} {reference.first_observed} to {reference.last_observed}",
+        basis=f"{who}, {reference.market}, {since} {reference.first_observed} to {reference.last_observed}",
         reference=reference,
-        tiers_usd_per_gpu_hour=tiers,
-        exchange=exchange,
     )
 
 

@@ -39,8 +39,9 @@ def money(amount: float | Decimal) -> str:
     """
     if isinstance(amount, float) and _POWERS_OF_TEN[0] <= abs(amount) < _POWERS_OF_TEN[-1]:
         form, finer = _FORMS[bisect_right(_POWERS_OF_TEN, abs(amount)) - 1]
-        # Halfway between two amounts is only what ends in a five one decimal later.
-        if (finer % amount)[-1] != "5":
+        # Halfway between two amounts is only what ends in a five one decimal later, and in nothing else.
+        exact = finer % amount
+        if exact[-1] != "5" or float(exact) != amount:
             return form % amount
     return _rounded(Decimal(amount) if isinstance(amount, Decimal) else Decimal(repr(float(amount))))
 

@@ -88,6 +88,7 @@ class Metrics:
             "costsvc_heavy_work_waiting", "Long answers that wait for their turn.", "livesum", registry
         )
         self._requests_of: dict[tuple[str, str, int], Histogram] = {}
+        self._quotes_of: dict[tuple[str, str], Counter] = {}
         self._models: set[str] = set()
         if FOLDER_VARIABLE in os.environ:
             _forget_the_dead(Path(os.environ[FOLDER_VARIABLE]))
@@ -107,11 +108,19 @@ class Metrics:
 
     def quoted(self, model: str, bound: str) -> None:
         """Count a computed quote by the catalog's id of its model."""
+        of = self._named(model), bound
+        counted = self._quotes_of.get(of)
+        if counted is None:
+            counted = self._quotes_of[of] = self._quotes.labels(*of)
+        counted.inc()
+
+    def _named(self, model: str) -> str:
+        """A model, or what stands for all beyond the most that are shown."""
         if model not in self._models:
             if len(self._models) >= _MOST_MODELS:
-                model = _OTHER
+                return _OTHER
             self._models.add(model)
-        self._quotes.labels(model, bound).inc()
+        return model
 
     def looked_up(self, is_held: bool) -> None:
         """Count an answer that was looked for in memory."""

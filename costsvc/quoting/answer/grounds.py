@@ -64,10 +64,10 @@ def _market_of(catalog: Catalog, model_id: str, day: date, prompt_tokens: float)
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was measured of cases like one: its error, the judgement that says so, and where the points lie."""
+    """What was measured of cases like one: its error, how a quote says so, and where the points lie."""
 
     band: ErrorBand
-    judgement: Judgement
+    said: Section
     region: MeasuredRegion
 
 
@@ -81,9 +81,17 @@ def _measured(catalog: Catalog, case: Case) -> _Measured:
         "architecture": architecture_of(case.model.spec),
     }
     low, of_generation = find("band_low_ratio", scope), {"generation": generation}
+    band = ErrorBand(low.value, find("band_high_ratio", scope).value, low.points or 0)
     return _Measured(
-        band=ErrorBand(low.value, find("band_high_ratio", scope).value, low.points or 0),
-        judgement=low,
+        band=band,
+        said={
+            "low_ratio": number(band.low_ratio),
+            "high_ratio": number(band.high_ratio),
+            "points": band.points,
+            "regime": " ".join(value for _, value in low.scope) or "all measured points",
+            "kind": low.kind,
+            "means": "10th and 90th percentile of the model's own error on measured points of the regime",
+        },
         region=MeasuredRegion(
             points=int(find("measured_points", of_generation).value),
             longest_context_tokens=find("measured_context_tokens", of_generation).value,
@@ -100,7 +108,6 @@ def error_band(catalog: Catalog, scenario: Scenario) -> ErrorBand:
 def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) -> Section:
     """The band's ratios, the points behind it, and where the quote leaves the measured region."""
     measured = _measured(catalog, scenario.case)
-    band, judgement = measured.band, measured.judgement
     reasons = extrapolations(
         measured.region,
         generation=scenario.gpu.spec.generation,
@@ -109,16 +116,7 @@ def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) ->
         cached_tokens=number_exact(choice.lengths.cached),
         speculates=choice.deployment.speculation is not None,
     )
-    return {
-        "low_ratio": number(band.low_ratio),
-        "high_ratio": number(band.high_ratio),
-        "points": band.points,
-        "regime": " ".join(value for _, value in judgement.scope) or "all measured points",
-        "kind": judgement.kind,
-        "means": "10th and 90th percentile of the model's own error on measured points of the regime",
-        "extrapolated": bool(reasons),
-        "why_extrapolated": list(reasons),
-    }
+    return {**measured.said, "extrapolated": bool(reasons), "why_extrapolated": list(reasons)}
 
 
 def assumptions_section(catalog: Catalog, scenario: Scenario) -> list[Plain]:

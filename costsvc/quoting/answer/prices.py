@@ -6,7 +6,7 @@ from typing import Final
 from costsvc.db.prices import ReferencePrice
 from costsvc.engine.uncertainty import ErrorBand
 from costsvc.engine.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
-from costsvc.quoting.answer.plain import LastingList, Section, number, number_exact
+from costsvc.quoting.answer.plain import LastingSection, Section, number, number_exact
 from costsvc.quoting.bill import Bill
 from costsvc.quoting.choice import Choice
 from costsvc.quoting.exchange import USD, exchange_section
@@ -47,15 +47,19 @@ def cost_section(scenario: Scenario, choice: Choice, price: GpuPrice, bill: Bill
 
 def gpu_price_section(price: GpuPrice) -> Section:
     """The price of one GPU-hour and what it rests on."""
-    section: Section = {"usd_per_gpu_hour": money(price.usd_per_gpu_hour), "basis": price.basis}
-    return section if price.reference is None else section | _reference_section(Itself(price.reference))
+    if price.reference is None:
+        return {"usd_per_gpu_hour": money(price.usd_per_gpu_hour), "basis": price.basis}
+    return _reference_section(Itself(price.reference), price.basis)
 
 
 @lru_cache(maxsize=_KEPT_REFERENCES)
-def _reference_section(price: Itself[ReferencePrice]) -> Section:
+def _reference_section(price: Itself[ReferencePrice], basis: str) -> Section:
     reference = price.fact
     negotiated: Section = {"negotiated": True} if reference.negotiated else {}
-    return negotiated | {
+    section: Section = {
+        "usd_per_gpu_hour": money(reference.usd_per_gpu_hour),
+        "basis": basis,
+        **negotiated,
         "market": reference.market,
         "offers": reference.offers,
         "providers": reference.providers,
@@ -63,15 +67,16 @@ def _reference_section(price: Itself[ReferencePrice]) -> Section:
         "highest_usd_per_gpu_hour": money(reference.highest_usd_per_gpu_hour),
         "first_observed": reference.first_observed.isoformat(),
         "last_observed": reference.last_observed.isoformat(),
-        "votes": LastingList(
+        "votes": [
             {
                 "provider": vote.provider,
                 "usd_per_gpu_hour": money(vote.usd_per_gpu_hour),
                 "offers": vote.offers,
             }
             for vote in reference.votes
-        ),
+        ],
     }
+    return LastingSection(section)
 
 
 def prices_section(scenario: Scenario, choice: Choice, bill: Bill, band: ErrorBand) -> Section:
