@@ -53,7 +53,9 @@ def refuse_several(given: Mapping[str, str], catalog: Catalog) -> None:
         It names the calls that answer several.
     """
     for name in _WORDS:
-        text = given.get(name, "")
+        text = given.get(name)
+        if text is None:
+            continue
         several = len(_items(name, text, catalog)) > 1
         if several or (name == "gpu" and text.strip().lower() == ANY):
             raise InvalidRequest(

@@ -18,6 +18,7 @@ def _decimals(exponent: int) -> int:
 # has fifteen digits at most, as many as a float tells apart.
 _EXPONENTS: Final = range(-15, 8)
 _POWERS_OF_TEN: Final = tuple(float(f"1e{exponent}") for exponent in _EXPONENTS)
+_NOTHING: Final = f"%.{LEAST_DECIMALS}f"
 _FORMS: Final = tuple((f"%.{_decimals(one)}f", f"%.{_decimals(one) + 1}f") for one in _EXPONENTS)
 
 
@@ -37,6 +38,8 @@ def money(amount: float | Decimal) -> str:
     >>> money(0.34), money(1234.5), money(3.4e-7)
     ('0.340000000', '1234.500000', '0.000000340000000')
     """
+    if not amount:
+        return _NOTHING % amount
     if isinstance(amount, float) and _POWERS_OF_TEN[0] <= abs(amount) < _POWERS_OF_TEN[-1]:
         form, finer = _FORMS[bisect_right(_POWERS_OF_TEN, abs(amount)) - 1]
         # Halfway between two amounts is only what ends in a five one decimal later, and in nothing else.
@@ -49,6 +52,6 @@ def money(amount: float | Decimal) -> str:
 def _rounded(exact: Decimal) -> str:
     if not exact.is_finite():
         raise ValueError(f"{exact} is not an amount of money")
-    decimals = _decimals(exact.adjusted()) if exact else LEAST_DECIMALS
+    decimals = _decimals(exact.adjusted())
     rounded = exact.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_EVEN, context=_EXACT)
     return format(rounded, "f")

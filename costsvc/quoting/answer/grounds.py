@@ -64,10 +64,10 @@ def _market_of(catalog: Catalog, model_id: str, day: date, prompt_tokens: float)
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was measured of cases like one: its error, how a quote says so, and where the points lie."""
+    """What was measured of cases like one: its error, the judgement that says so, and where the points lie."""
 
     band: ErrorBand
-    said: Section
+    judgement: Judgement
     region: MeasuredRegion
 
 
@@ -81,17 +81,9 @@ def _measured(catalog: Catalog, case: Case) -> _Measured:
         "architecture": architecture_of(case.model.spec),
     }
     low, of_generation = find("band_low_ratio", scope), {"generation": generation}
-    band = ErrorBand(low.value, find("band_high_ratio", scope).value, low.points or 0)
     return _Measured(
-        band=band,
-        said={
-            "low_ratio": number(band.low_ratio),
-            "high_ratio": number(band.high_ratio),
-            "points": band.points,
-            "regime": " ".join(value for _, value in low.scope) or "all measured points",
-            "kind": low.kind,
-            "means": "10th and 90th percentile of the model's own error on measured points of the regime",
-        },
+        band=ErrorBand(low.value, find("band_high_ratio", scope).value, low.points or 0),
+        judgement=low,
         region=MeasuredRegion(
             points=int(find("measured_points", of_generation).value),
             longest_context_tokens=find("measured_context_tokens", of_generation).value,
@@ -116,7 +108,23 @@ def uncertainty_section(catalog: Catalog, scenario: Scenario, choice: Choice) ->
         cached_tokens=number_exact(choice.lengths.cached),
         speculates=choice.deployment.speculation is not None,
     )
-    return {**measured.said, "extrapolated": bool(reasons), "why_extrapolated": list(reasons)}
+    return _uncertainty(catalog, scenario.case, reasons)
+
+
+@once_per_catalog
+def _uncertainty(catalog: Catalog, case: Case, reasons: tuple[str, ...]) -> Section:
+    measured = _measured(catalog, case)
+    band, judgement = measured.band, measured.judgement
+    return LastingSection(
+        low_ratio=number(band.low_ratio),
+        high_ratio=number(band.high_ratio),
+        points=band.points,
+        regime=" ".join(value for _, value in judgement.scope) or "all measured points",
+        kind=judgement.kind,
+        means="10th and 90th percentile of the model's own error on measured points of the regime",
+        extrapolated=bool(reasons),
+        why_extrapolated=list(reasons),
+    )
 
 
 def assumptions_section(catalog: Catalog, scenario: Scenario) -> list[Plain]:
