@@ -4,7 +4,7 @@ The search asks the formulas of single numbers millions of times, where the call
 times its arithmetic.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from costsvc.engine.formulas import (
 )
 
 Array = NDArray[np.float64]
+Pace: TypeAlias = tuple[float, float, float, float, float]
 
 ROOT_STEPS: Final = 60
 FAR: Final = 0.03
@@ -181,7 +182,7 @@ def _alone_s(of: Reading, row: Array) -> Any:
 
 
 @inlined
-def _pace(of: Reading, row: Array, sequences: float) -> tuple[float, float, float, float, float]:
+def _pace(of: Reading, row: Array, sequences: float) -> Pace:
     """Mean, mixed and decode step, mixed share, prompt tokens of a mixed step. [s], [1], [token]"""
     decode, recomputed = sequences, 0.0
     if not (of.keeps_cache or of.is_split):
@@ -199,13 +200,7 @@ def _pace(of: Reading, row: Array, sequences: float) -> tuple[float, float, floa
 
 
 @compiled
-def _first_s(
-    of: Reading,
-    row: Array,
-    sequences: float,
-    utilization_share: float,
-    pace: tuple[float, float, float, float, float],
-) -> Any:
+def _first_s(of: Reading, row: Array, sequences: float, utilization_share: float, pace: Pace) -> Any:
     """Time to first token, waiting included. [s]"""
     if of.is_split:
         return row[_ALONE] + _queue_factor(utilization_share, sequences) * row[_POOL]
@@ -338,20 +333,29 @@ def _request_gpu_s(row: Array, sequences: float, step_s: float) -> Any:
     return row[_GPUS] * (step_s * row[_OUTPUT] / sequences + row[_POOL])
 
 
+@inlined
+def _ceiling(row: Array) -> tuple[float, int]:
+    """The least of the limits, and which it is."""
+    least, bound = row[-LIMITS], 0
+    for place in range(1, LIMITS):
+        if row[place - LIMITS] < least:
+            least, bound = row[place - LIMITS], place
+    return least, bound
+
+
 @compiled
-def _found(of: Reading, row: Array, running: float, objectives: Array) -> tuple[float, float, float]:
+def _found(of: Reading, row: Array, running: float, objectives: Array) -> tuple[float, float, int]:
     """Sequences, what a request costs with so many, or with one alone where NaN, and what bounds them."""
-    limits = row[row.size - LIMITS :]
-    ceiling, bound = limits.min(), float(limits.argmin())
+    ceiling, bound = _ceiling(row)
     if running < ceiling and not objectives[1] < np.inf:
         # Nothing but the time per output token was in the way, so it is what was asked for.
-        return running, _request_gpu_s(row, running, objectives[0]), float(LIMITS)
+        return running, _request_gpu_s(row, running, objectives[0]), LIMITS
     at = np.minimum(ceiling, 1.0) if np.isnan(running) else running
     pace = _pace(of, row, at)
     step_s = pace[0] / row[_YIELDED]
     if not (running >= ceiling or np.isnan(ceiling)):
         over = _first_s(of, row, at, objectives[2], pace) / objectives[1] if objectives[1] < np.inf else -1.0
-        bound = float(LIMITS + (over > step_s / objectives[0]))
+        bound = LIMITS + (over > step_s / objectives[0])
     return running, _request_gpu_s(row, at, step_s), bound
 
 
@@ -360,8 +364,7 @@ def most_sequences(rows: Array, of: Reading, tpot_s: float, ttft_s: float, utili
     """Largest concurrency within the limits that keeps the objectives, and what a request then costs.
 
     Latency rises with concurrency, so the root is the only one. Newton's steps find it from that of the point before,
-    which is often much alike, from that of the layout before in proportion to its accelerators, or from where regula
-    falsi and bisection in turn come near it.
+    from the layout before in proportion to accelerators, or from where regula falsi and bisection in turn come near.
 
     Parameters
     ----------
@@ -375,16 +378,14 @@ def most_sequences(rows: Array, of: Reading, tpot_s: float, ttft_s: float, utili
         them, first the limits in their order, then time per output token and time to first token.
     """
     objectives = np.array([tpot_s, ttft_s, utilization_share])
-    layouts, points, numbers = rows.shape
-    most = np.empty((3, layouts, points))
+    most = np.empty((3, *rows.shape[:2]))
     near, slope, gpus = np.nan, np.nan, 1.0
-    for layout in range(layouts):
+    for layout in range(rows.shape[0]):
         growth = rows[layout, 0, _GPUS] / gpus
         near, slope, is_near, gpus = near * growth, slope / growth, False, rows[layout, 0, _GPUS]
-        for point in range(points):
+        for point in range(rows.shape[1]):
             row, at = rows[layout, point], most[:, layout, point]
-            ceiling = row[numbers - LIMITS :].min()
-            found, steep = _most_at(of, row, ceiling, near, slope, is_near, objectives)
+            found, steep = _most_at(of, row, _ceiling(row)[0], near, slope, is_near, objectives)
             is_near = steep > 0
             if is_near:
                 near, slope = found, steep
