@@ -26,7 +26,7 @@ RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/costsvc costs
 WORKDIR /var/lib/costsvc
 
 # The search is compiled once, for every processor of this architecture, and copied to where Numba may write.
-RUN NUMBA_CACHE_DIR=/opt/costsvc/compiled python -c 'from costsvc.engine import serving; serving.make_ready()'
+RUN NUMBA_CACHE_DIR=/opt/costsvc/compiled python -c 'from costsvc.engine import ready; ready.make_ready()'
 ENTRYPOINT ["sh", "-c", "cp -R /opt/costsvc/compiled/. \"$NUMBA_CACHE_DIR\"; exec \"$0\" \"$@\""]
 USER costsvc
 

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from costsvc.db.snapshot import Catalog
+from costsvc.engine.ready import make_ready
 from costsvc.engine.replica import Replica
-from costsvc.engine.serving import lengths_of, make_ready, solution
+from costsvc.engine.serving import lengths_of, solution
 from costsvc.ingest.files import catalog_root, read_catalog
 from costsvc.quoting.choice import choose
 from costsvc.quoting.compiled import every_layout

@@ -58,7 +58,7 @@ from costsvc.db.private_prices import PrivateRepository
 from costsvc.db.quotes import QuoteRepository
 from costsvc.db.repository import CatalogRepository
 from costsvc.db.snapshot_store import SnapshotStore
-from costsvc.engine.serving import make_ready
+from costsvc.engine.ready import make_ready
 from costsvc.engine.units import MIB
 from costsvc.ingest.root import catalog_root
 from costsvc.quoting.validation_file import read_points, read_validation

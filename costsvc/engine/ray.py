@@ -8,11 +8,12 @@ slope breaks, and the cells around the break are cut until each grows by what it
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from costsvc.engine.compiling import compiled, inlined
 from costsvc.engine.search import Array
 
 NODES: Final = 16
@@ -22,9 +23,10 @@ FEWEST_SHARE: Final = 1e-9
 RESIDUAL_SHARE: Final = 2.5e-3
 """Of the cost: a raw sum this near needs no cutting, and what is left is scaled away."""
 CELL_RESIDUAL_SHARE: Final = 5e-4
-_UNCUT: Final = np.full(NODES, np.nan)
 PARTS: Final = 8
 ROUNDS: Final = 2
+_START, _END, _PLACE, _GROWTH, _LOW, _HIGH, _SLOPES = range(7)
+"""A cell: its shares of the ray, its growth, the costs at its edges, a slope for each kind; NaN is not known yet."""
 
 Search = Generator[Array, Array, "Ray"]
 """Yields requests, (points, kinds) in tokens, and is sent their costs, (points,) in accelerator-seconds."""
@@ -32,33 +34,33 @@ Search = Generator[Array, Array, "Ray"]
 
 @dataclass(frozen=True, slots=True)
 class Ray:
-    """Cells of the ray, each with the slopes at one place in it.
+    """Cells of the ray from its start to its end, each with the slopes at one place in it. (cells, numbers)"""
 
-    Parameters
-    ----------
-    start_shares, end_shares, place_shares : (cells,) array
-        Shares of the request. [1]
-    token_gpu_s : (cells, kinds) array
-        What one more token of a kind costs. [accelerator-second/token]
-    growth_gpu_s : (cells,) array
-        How much the cost rises across a cell that was cut; NaN where none was needed. [accelerator-second]
-    """
+    cells: Array
 
-    start_shares: Array
-    end_shares: Array
-    place_shares: Array
-    token_gpu_s: Array
-    growth_gpu_s: Array
+    @property
+    def start_shares(self) -> Array:
+        """Where cells start, as shares of the request. (cells,) [1]"""
+        return self.cells[:, _START]
+
+    @property
+    def end_shares(self) -> Array:
+        """Where they end. (cells,) [1]"""
+        return self.cells[:, _END]
+
+    @property
+    def place_shares(self) -> Array:
+        """Where their slopes are taken. (cells,) [1]"""
+        return self.cells[:, _PLACE]
+
+    @property
+    def growth_gpu_s(self) -> Array:
+        """How much the cost rises across a cell that was cut; NaN where none was. (cells,) [accelerator-second]"""
+        return self.cells[:, _GROWTH]
 
     def prices(self, tokens: Array) -> Array:
         """Mean slopes; those of a cut cell are scaled to its growth. (kinds,) [accelerator-second/token]"""
-        widths = self.end_shares - self.start_shares
-        if np.isnan(self.growth_gpu_s).all():
-            return np.asarray(widths @ self.token_gpu_s)
-        attributed = widths * (self.token_gpu_s @ tokens)
-        is_scaled = (attributed > 0) & (self.growth_gpu_s > 0)
-        scales = np.where(is_scaled, self.growth_gpu_s, 1.0) / np.where(is_scaled, attributed, 1.0)
-        return np.asarray((widths * scales) @ self.token_gpu_s)
+        return _prices(self.cells, tokens)
 
 
 class Moves:
@@ -70,6 +72,10 @@ class Moves:
     ----------
     at_end : (kinds,) array
         How far each kind is moved at the end of the ray. [token]
+    sides : (2 * kinds, kinds) array
+        The requests there: each kind a little more, then a little less. [token]
+    width : (kinds,) array
+        How far the two are apart. [token]
     """
 
     def __init__(self, tokens: Array) -> None:
@@ -87,17 +93,8 @@ class Moves:
         ]
         self.tokens = tokens
         self.at_end = np.asarray(more)
-        self._width = np.asarray([up + down for up, down in zip(more, less, strict=True)])
-        self._sides = np.asarray(sides)
-
-    def around(self, places: Array) -> Array:
-        """The requests around places: of each all kinds a little more, then a little less. (points, kinds)"""
-        return np.asarray((places[:, None, None] * self._sides).reshape(-1, len(self.tokens)))
-
-    def slopes(self, costs: Array, places: Array) -> Array:
-        """What one more token of each kind costs, from the costs of `around`. (places, kinds)"""
-        sides = costs.reshape(len(places), 2, len(self.tokens))
-        return np.asarray((sides[:, 0] - sides[:, 1]) / (places[:, None] * self._width))
+        self.sides = np.asarray(sides)
+        self.width = np.asarray([up + down for up, down in zip(more, less, strict=True)])
 
 
 def along_ray(tokens: Array) -> Search:
@@ -109,53 +106,17 @@ def along_ray(tokens: Array) -> Search:
     ----------
     .. [1] Szego, Orthogonal Polynomials, 1939, section 3.41 (the nodes separate the sums of the weights).
     """
-    moves, (starts, ends, places) = Moves(tokens), _first_cells()
-    costs = yield np.concatenate([moves.around(places), ends[:, None] * tokens])
-    around, at_ends = costs[:-NODES], costs[-NODES:]
-    ray = Ray(starts, ends, places, moves.slopes(around, places), _UNCUT)
-    attributed = (ends - starts) @ (ray.token_gpu_s @ tokens)
-    if abs(attributed / at_ends[-1] - 1.0) < RESIDUAL_SHARE:
-        return ray
-    return (yield from _cut(ray, moves, np.concatenate([[0.0], at_ends])))
-
-
-def _cut(ray: Ray, moves: Moves, costs: Array) -> Search:
-    """Cut cells whose slopes miss their growth; `costs` are those at the edges of all."""
-    low, high = costs[:-1], costs[1:]
+    moves, cells = Moves(tokens), _first_cells(len(tokens)).copy()
+    _fill(cells, (yield _asked(cells, moves.sides, tokens)), moves.width)
+    if abs(_residual(cells, tokens)) < RESIDUAL_SHARE:
+        return Ray(cells)
     for _ in range(ROUNDS):
-        attributed = (ray.end_shares - ray.start_shares) * (ray.token_gpu_s @ moves.tokens)
-        missed = np.abs(attributed - (high - low)) > CELL_RESIDUAL_SHARE * costs[-1]
-        if not missed.any():
+        finer = _finer(cells, tokens)
+        if len(finer) == len(cells):
             break
-        starts, ends = ray.start_shares[missed, None], ray.end_shares[missed, None]
-        shares = np.arange(PARTS + 1) / PARTS
-        edges = starts * (1.0 - shares) + ends * shares
-        places = ((edges[:, 1:] + edges[:, :-1]) / 2).ravel()
-        around, inner = moves.around(places), edges[:, 1:-1].ravel()[:, None] * moves.tokens
-        found = yield np.concatenate([around, inner])
-        inside = found[len(around) :].reshape(-1, PARTS - 1)
-        at_edges = np.concatenate([low[missed, None], inside, high[missed, None]], axis=1)
-        parts = Ray(
-            edges[:, :-1].ravel(),
-            edges[:, 1:].ravel(),
-            places,
-            moves.slopes(found[: len(around)], places),
-            np.diff(at_edges).ravel(),
-        )
-        low = np.concatenate([low[~missed], at_edges[:, :-1].ravel()])
-        high = np.concatenate([high[~missed], at_edges[:, 1:].ravel()])
-        ray = _joined(ray, ~missed, parts)
-    return ray
-
-
-def _joined(ray: Ray, kept: Array, parts: Ray) -> Ray:
-    return Ray(
-        np.concatenate([ray.start_shares[kept], parts.start_shares]),
-        np.concatenate([ray.end_shares[kept], parts.end_shares]),
-        np.concatenate([ray.place_shares[kept], parts.place_shares]),
-        np.concatenate([ray.token_gpu_s[kept], parts.token_gpu_s]),
-        np.concatenate([ray.growth_gpu_s[kept], parts.growth_gpu_s]),
-    )
+        _fill(finer, (yield _asked(finer, moves.sides, tokens)), moves.width)
+        cells = finer
+    return Ray(cells)
 
 
 def enough(tokens: Array) -> NDArray[np.bool_]:
@@ -164,9 +125,111 @@ def enough(tokens: Array) -> NDArray[np.bool_]:
 
 
 @cache
-def _first_cells() -> tuple[Array, Array, Array]:
-    """Where cells start and end, and their Gauss-Legendre nodes. Shares of the ray. [1]"""
+def _first_cells(kinds: int) -> Array:
+    """Cells around Gauss-Legendre nodes, nothing known of them but that nothing costs nothing."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    edges = np.append(0.0, np.cumsum(weights / 2.0))
-    edges[-1] = 1.0
-    return edges[:-1], edges[1:], (nodes + 1.0) / 2.0
+    cells = np.full((NODES, _SLOPES + kinds), np.nan)
+    cells[:, _END] = np.cumsum(weights / 2.0)
+    cells[-1, _END] = 1.0
+    cells[:, _START] = np.append(0.0, cells[:-1, _END])
+    cells[:, _PLACE] = (nodes + 1.0) / 2.0
+    cells[0, _LOW] = 0.0
+    return cells
+
+
+@compiled
+def _asked(cells: Array, sides: Array, tokens: Array) -> Array:
+    """The requests whose costs are not known: around places, and at the ends of cells. (points, kinds)"""
+    points, at = np.empty((len(cells) * (len(sides) + 1), len(tokens))), 0
+    for cell in cells:
+        if np.isnan(cell[_SLOPES]):
+            for side in sides:
+                points[at] = cell[_PLACE] * side
+                at += 1
+        if np.isnan(cell[_HIGH]):
+            points[at] = cell[_END] * tokens
+            at += 1
+    return points[:at]
+
+
+@compiled
+def _fill(cells: Array, costs: Array, width: Array) -> None:
+    """Write what the costs of `_asked` say."""
+    kinds, at = len(width), 0
+    for place in range(len(cells)):
+        cell = cells[place]
+        if place > 0:
+            cell[_LOW] = cells[place - 1, _HIGH]
+        if np.isnan(cell[_SLOPES]):
+            for kind in range(kinds):
+                cell[_SLOPES + kind] = (costs[at + kind] - costs[at + kinds + kind]) / (
+                    cell[_PLACE] * width[kind]
+                )
+            at += 2 * kinds
+        if np.isnan(cell[_HIGH]):
+            cell[_HIGH] = costs[at]
+            at += 1
+        if not np.isnan(cell[_GROWTH]):
+            cell[_GROWTH] = cell[_HIGH] - cell[_LOW]
+
+
+@inlined
+def _attributed(cell: Array, tokens: Array) -> Any:
+    """What the slopes of a cell say that the cost rises across it. [accelerator-second]"""
+    slope = 0.0
+    for kind in range(len(tokens)):
+        slope += cell[_SLOPES + kind] * tokens[kind]
+    return (cell[_END] - cell[_START]) * slope
+
+
+@compiled
+def _residual(cells: Array, tokens: Array) -> Any:
+    """How far all slopes together miss the cost. [1]"""
+    attributed = 0.0
+    for cell in cells:
+        attributed += _attributed(cell, tokens)
+    return attributed / cells[-1, _HIGH] - 1.0
+
+
+@compiled
+def _finer(cells: Array, tokens: Array) -> Array:
+    """The cells, of which those whose slopes miss their growth are cut."""
+    finer, at = np.empty((len(cells) * PARTS, cells.shape[1])), 0
+    for cell in cells:
+        missed = abs(_attributed(cell, tokens) - (cell[_HIGH] - cell[_LOW]))
+        if not missed > CELL_RESIDUAL_SHARE * cells[-1, _HIGH]:
+            finer[at] = cell
+            at += 1
+            continue
+        for part in range(PARTS):
+            start, end = part / PARTS, (part + 1) / PARTS
+            finer[at] = np.nan
+            finer[at, _START] = cell[_START] * (1.0 - start) + cell[_END] * start
+            finer[at, _END] = cell[_START] * (1.0 - end) + cell[_END] * end
+            finer[at, _PLACE] = (finer[at, _START] + finer[at, _END]) / 2.0
+            finer[at, _GROWTH] = 0.0
+            at += 1
+        finer[at - PARTS, _LOW], finer[at - 1, _HIGH] = cell[_LOW], cell[_HIGH]
+    return finer[:at]
+
+
+@compiled
+def _prices(cells: Array, tokens: Array) -> Array:
+    prices = np.zeros(len(tokens))
+    for cell in cells:
+        attributed = _attributed(cell, tokens)
+        scale = cell[_END] - cell[_START]
+        if attributed > 0 and cell[_GROWTH] > 0:
+            scale *= cell[_GROWTH] / attributed
+        for kind in range(len(tokens)):
+            prices[kind] += scale * cell[_SLOPES + kind]
+    return prices
+
+
+def make_ready() -> None:
+    """Compile, or fetch what was compiled before, so that no request has to wait for it."""
+    tokens, cells = np.ones(1), _first_cells(1).copy()
+    points = _asked(cells, np.ones((2, 1)), tokens)
+    _fill(cells, points[:, 0].copy(), tokens)
+    _residual(cells, tokens)
+    _prices(_finer(cells, tokens), tokens)

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from costsvc.engine import search, tape
 from costsvc.engine.attention import Floats
 from costsvc.engine.loop import Loop, LoopPlan, loop_batch, prompt_batch
 from costsvc.engine.memory import Lengths
@@ -208,9 +207,3 @@ def breakdown(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[S
         return decode, step_time(replica, prompt_batch(replica, lengths, budget))
     mixed = loop_batch(replica, lengths, state.sequences, state.loop.mixed_prefill)
     return decode, step_time(replica, mixed)
-
-
-def make_ready() -> None:
-    """Compile, or fetch what was compiled before, so that no request has to wait for it."""
-    search.make_ready()
-    tape.make_ready()

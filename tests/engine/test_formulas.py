@@ -8,7 +8,8 @@ import pytest
 from costsvc.engine import search, tape
 from costsvc.engine.formulas import queue_factor
 from costsvc.engine.loop import loop_batch, plan_loop, run_loop, step_token_limit
-from costsvc.engine.serving import lengths_of, make_ready, solution, solve, solve_together
+from costsvc.engine.ready import make_ready
+from costsvc.engine.serving import lengths_of, solution, solve, solve_together
 from costsvc.engine.specs import Objectives
 from costsvc.engine.step import step_time
 from tests.engine.shapes import requests, served

@@ -40,8 +40,8 @@ CONTAINED = (
 
 
 COMPILED_ANEW = (
-    "from costsvc.engine import search, serving, tape; serving.make_ready(); "
-    "compiled = [one for part in (search, tape) for one in vars(part).values() if hasattr(one, 'stats')]; "
+    "from costsvc.engine import ray, ready, search, tape; ready.make_ready(); "
+    "compiled = [one for part in (ray, search, tape) for one in vars(part).values() if hasattr(one, 'stats')]; "
     "print(sum(sum(one.stats.cache_misses.values()) for one in compiled))"
 )
 
