@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from costsvc.engine.attention import Floats
 from costsvc.engine.loop import prompt_batch, step_token_limit
 from costsvc.engine.memory import Lengths, sequence_bytes
 from costsvc.engine.ray import Ray, along_ray, enough
@@ -298,13 +299,14 @@ def _pool_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple
 
 def _shapley_bills(replica: Replica, lengths: Lengths, state: SteadyState) -> tuple[float, float]:
     """Decode's and prefill's accelerator-seconds of one request."""
-    loop = state.loop
-    prefill_step_s = (loop.prefill_step_s + loop.mixed_step_s - loop.decode_step_s) / 2
-    mixed_steps = loop.mixed_share * lengths.output / replica.tokens_per_step
-    per_request = replica.gpus / state.sequences
-    prefill = per_request * mixed_steps * prefill_step_s
-    whole = per_request * loop.step_s * lengths.output
-    return float((whole - prefill)[0, 0]), float(prefill[0, 0])
+    loop, output = state.loop, _first(lengths.output)
+    prefill_step_s = (
+        _first(loop.prefill_step_s) + _first(loop.mixed_step_s) - _first(loop.decode_step_s)
+    ) / 2
+    mixed_steps = _first(loop.mixed_share) * output / replica.tokens_per_step
+    per_request = _first(replica.gpus) / _first(state.sequences)
+    prefill_gpu_s = per_request * mixed_steps * prefill_step_s
+    return per_request * _first(loop.step_s) * output - prefill_gpu_s, prefill_gpu_s
 
 
 def _cached_prefill_share(replica: Replica, lengths: Lengths) -> float:
@@ -331,5 +333,5 @@ def _prefill_step_s(replica: Replica, lengths: Lengths) -> float:
     return float(np.asarray(step_time(replica, prompt_batch(replica, lengths, tokens)).total_s)[0, 0])
 
 
-def _first(value: object) -> float:
-    return float(np.asarray(value).ravel()[0])
+def _first(value: Floats) -> float:
+    return float(value.item(0)) if isinstance(value, np.ndarray) else float(value)

@@ -6,9 +6,8 @@ slope breaks, and the cells around the break are cut until each grows by what it
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,7 @@ Search = Generator[Array, Array, "Ray"]
 """Yields requests, (points, kinds) in tokens, and is sent their costs, (points,) in accelerator-seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ray:
+class Ray(NamedTuple):
     """Cells of the ray from its start to its end, each with the slopes at one place in it. (cells, numbers)"""
 
     cells: Array
@@ -63,12 +61,12 @@ class Ray:
         return _prices(self.cells, tokens)
 
 
-class Moves:
-    """What is asked around places on the ray to `tokens`, (kinds,): each kind a little more, and a little less.
+class Moves(NamedTuple):
+    """What is asked around places on the ray to a request: each kind a little more, and a little less.
 
     Kinds of which there is not enough are only asked for more, by a share of all tokens.
 
-    Attributes
+    Parameters
     ----------
     at_end : (kinds,) array
         How far each kind is moved at the end of the ray. [token]
@@ -78,23 +76,27 @@ class Moves:
         How far the two are apart. [token]
     """
 
-    def __init__(self, tokens: Array) -> None:
-        # Of three numbers arrays take longer than lists.
-        every, are_enough = tokens.tolist(), enough(tokens).tolist()
-        more = [
-            RELATIVE_STEP * (one if is_enough else sum(every))
-            for one, is_enough in zip(every, are_enough, strict=True)
-        ]
-        less = [one if is_enough else 0.0 for one, is_enough in zip(more, are_enough, strict=True)]
-        sides = [
-            [one + move * (kind == place) for kind, one in enumerate(every)]
-            for moves in (more, [-one for one in less])
-            for place, move in enumerate(moves)
-        ]
-        self.tokens = tokens
-        self.at_end = np.asarray(more)
-        self.sides = np.asarray(sides)
-        self.width = np.asarray([up + down for up, down in zip(more, less, strict=True)])
+    at_end: Array
+    sides: Array
+    width: Array
+
+
+@compiled
+def moves_of(tokens: Array) -> Moves:
+    """The moves around the ray to `tokens`, (kinds,)."""
+    kinds, total = len(tokens), 0.0
+    for kind in range(kinds):
+        total += tokens[kind]
+    at_end, sides, width = np.empty(kinds), np.empty((2 * kinds, kinds)), np.empty(kinds)
+    for kind in range(kinds):
+        is_enough = tokens[kind] > FEWEST_SHARE * total
+        at_end[kind] = RELATIVE_STEP * (tokens[kind] if is_enough else total)
+        less = at_end[kind] if is_enough else 0.0
+        width[kind] = at_end[kind] + less
+        sides[kind], sides[kinds + kind] = tokens, tokens
+        sides[kind, kind] += at_end[kind]
+        sides[kinds + kind, kind] -= less
+    return Moves(at_end, sides, width)
 
 
 def along_ray(tokens: Array) -> Search:
@@ -106,7 +108,7 @@ def along_ray(tokens: Array) -> Search:
     ----------
     .. [1] Szego, Orthogonal Polynomials, 1939, section 3.41 (the nodes separate the sums of the weights).
     """
-    moves, cells = Moves(tokens), _first_cells(len(tokens)).copy()
+    moves, cells = moves_of(tokens), _first_cells(len(tokens)).copy()
     _fill(cells, (yield _asked(cells, moves.sides, tokens)), moves.width)
     if abs(_residual(cells, tokens)) < RESIDUAL_SHARE:
         return Ray(cells)
@@ -229,7 +231,8 @@ def _prices(cells: Array, tokens: Array) -> Array:
 def make_ready() -> None:
     """Compile, or fetch what was compiled before, so that no request has to wait for it."""
     tokens, cells = np.ones(1), _first_cells(1).copy()
-    points = _asked(cells, np.ones((2, 1)), tokens)
-    _fill(cells, points[:, 0].copy(), tokens)
+    moves = moves_of(tokens)
+    points = _asked(cells, moves.sides, tokens)
+    _fill(cells, points[:, 0].copy(), moves.width)
     _residual(cells, tokens)
     _prices(_finer(cells, tokens), tokens)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Final
 
 import numpy as np
@@ -186,7 +186,7 @@ def solve_together(
         The solution of all, and which points of it are each request's.
     """
     counts = [np.size(one.uncached) for one in requests]
-    ends = np.cumsum(counts).tolist()
+    ends = list(accumulate(counts))
     places = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
     inputs = np.empty((INPUTS, len(replica.deployments), ends[-1]))
     for lengths, more_bytes, place in zip(requests, extra_kv_bytes or repeat(0.0), places, strict=False):

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from costsvc.engine.ray import FEWEST_SHARE, RELATIVE_STEP, Moves, Ray
+from costsvc.engine.ray import FEWEST_SHARE, RELATIVE_STEP, Ray, moves_of
 from costsvc.engine.ray import enough as have_enough
 from costsvc.quoting.audit.points import Point
 
@@ -53,7 +53,7 @@ def moved_text(axis: int) -> str:
 
 def moved(tokens: Tokens, axis: int) -> float:
     """The same as a number. [token]"""
-    return float(Moves(np.asarray(tokens)).at_end[axis])
+    return float(moves_of(np.asarray(tokens)).at_end[axis])
 
 
 def label_of(place: float, axis: int, up: bool) -> str:
