@@ -27,19 +27,24 @@ def to_json(answer: object) -> bytes:
 
 
 def _spelled(value: Any) -> Any:
-    """A value of which msgspec writes the text that is wanted. What answers hold most of comes first."""
+    """A value of which msgspec writes the text that is wanted. What answers hold most of needs no call of its own."""
     kind = type(value)
-    if kind is float:
-        return value if _ALIKE_FROM <= value < _ALIKE_BELOW else _number(value)
     if kind is dict:
-        return {name: one if type(one) in _WRITTEN_AS_IS else _spelled(one) for name, one in value.items()}
+        return {
+            name: one
+            if (of := type(one)) in _WRITTEN_AS_IS or (of is float and _ALIKE_FROM <= one < _ALIKE_BELOW)
+            else _spelled(one)
+            for name, one in value.items()
+        }
     if isinstance(value, _LASTING):
         return _written_once(value)
     if isinstance(value, _LISTS):
         return [_spelled(one) for one in value]
     if kind in _WRITTEN_AS_IS:
         return value
-    return _number(value) if isinstance(value, float) else _spelled(msgspec.to_builtins(value))
+    if isinstance(value, float):
+        return float(value) if _ALIKE_FROM <= value < _ALIKE_BELOW else _number(value)
+    return _spelled(msgspec.to_builtins(value))
 
 
 def _number(value: float) -> msgspec.Raw:

@@ -1,7 +1,9 @@
 """Memory of one accelerator: what is taken, what is left for the cache, how many sequences that holds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -159,27 +161,45 @@ def layer_cache_bytes(
 
 def sequence_bytes(replica: Replica, tokens: Floats) -> Floats:
     """Cache of one sequence on one accelerator of the fullest stage, a draft's own included. [B]"""
-    total, kv_value_bytes = _state_bytes(replica), replica.kv.value_bytes
-    for group in replica.attention_groups:
-        share = group.cache_layers * group.kv_share
+    return _sequence_bytes(replica, tokens, _cache_shares)
+
+
+def one_sequence_bytes(replica: Replica, tokens: float) -> float:
+    """The same of one layout and one length, without arrays. [B]"""
+    return float(_sequence_bytes(replica, tokens, _one_cache_shares))
+
+
+Shares: TypeAlias = tuple[Floats, list[Floats], Floats]
+"""What a sequence takes however short it is, shares of each attention group's cache, and of all that. [B], [1], [1]"""
+
+
+def _sequence_bytes(replica: Replica, tokens: Floats, shares_of: Callable[[Replica], Shares]) -> Floats:
+    (total, shares, share_of_all), kv_value_bytes = shares_of(replica), replica.kv.value_bytes
+    for group, share in zip(replica.attention_groups, shares, strict=True):
         held = layer_cache_bytes(
             group.attention, tokens, share, kv_value_bytes, replica.calibration.window_rule
         )
         total = total + held
     if replica.draft is not None:
-        total = total + sequence_bytes(replica.draft, tokens)
-    if not replica.deployments[0].kv_cache:
-        return total / replica.stage_layers
-    return total
+        total = total + _sequence_bytes(replica.draft, tokens, shares_of)
+    return total * share_of_all
 
 
 @once_per_replica
-def _state_bytes(replica: Replica) -> Floats:
-    """What a sequence takes on one accelerator however short it is. [B]"""
+def _cache_shares(replica: Replica) -> Shares:
     total: Floats = 0.0
     for group in replica.attention_groups:
         total = total + group.cache_layers * group.attention.state_bytes() / replica.tp
-    return total
+    # Without a cache one layer's keys and values are there at a time.
+    share_of_all: Floats = 1.0 if replica.deployments[0].kv_cache else 1.0 / replica.stage_layers
+    return total, [group.cache_layers * group.kv_share for group in replica.attention_groups], share_of_all
+
+
+@once_per_replica
+def _one_cache_shares(replica: Replica) -> Shares:
+    state_bytes, shares, share_of_all = _cache_shares(replica)
+    state, of_all = np.asarray(state_bytes).item(), np.asarray(share_of_all).item()
+    return state, [np.asarray(share).item() for share in shares], of_all
 
 
 @once_per_replica

@@ -11,7 +11,7 @@ import numpy as np
 
 from costsvc.engine.attention import Floats
 from costsvc.engine.loop import prompt_batch, step_token_limit
-from costsvc.engine.memory import Lengths, sequence_bytes
+from costsvc.engine.memory import Lengths, one_sequence_bytes
 from costsvc.engine.ray import Ray, along_ray, enough
 from costsvc.engine.replica import Replica
 from costsvc.engine.search import Array
@@ -143,7 +143,7 @@ def rent_step_bytes(replica: Replica, lengths: Lengths, state: SteadyState) -> f
     """Cache memory of one more thousandth of the sequences, per accelerator; 0 where memory does not bind. [B]"""
     if state.limits["memory"][0, 0] > state.sequences[0, 0] * (1 + RENT_STEP):
         return 0.0
-    step = RENT_STEP * _first(sequence_bytes(replica, lengths.resident)) * float(state.sequences[0, 0])
+    step = RENT_STEP * one_sequence_bytes(replica, _first(lengths.resident)) * float(state.sequences[0, 0])
     return step / float(replica.dp[0, 0])
 
 
@@ -175,8 +175,7 @@ def context_rent_gpus_per_byte(
 def cached_token_bytes(replica: Replica, lengths: Lengths) -> float:
     """Cache memory of one more token at the request's length, per accelerator. [B/token]"""
     held = _first(lengths.prompt)
-    bytes_held = np.ravel(sequence_bytes(replica, np.asarray([held, held + 1.0])))
-    return float(bytes_held[1] - bytes_held[0])
+    return one_sequence_bytes(replica, held + 1.0) - one_sequence_bytes(replica, held)
 
 
 def break_even_retention_s(saved_usd: float, load_usd: float, rent_usd_per_s: float) -> float | None:

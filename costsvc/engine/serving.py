@@ -142,9 +142,13 @@ def solution(
         cache takes its share. [B]
     """
     given = *numbers_of(lengths), extra_kv_bytes
-    inputs = np.empty((len(given), *np.broadcast(replica.tp, *given).shape))
-    for place, value in enumerate(given):
-        inputs[place] = value
+    if all(isinstance(value, float) for value in given):
+        inputs = np.empty((INPUTS, len(replica.deployments), 1))
+        inputs[:] = np.asarray(given)[:, None, None]
+    else:
+        inputs = np.empty((INPUTS, *np.broadcast(replica.tp, *given).shape))
+        for place, value in enumerate(given):
+            inputs[place] = value
     return _solution(replica, inputs, objectives, utilization_share)
 
 

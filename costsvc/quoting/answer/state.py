@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from costsvc.engine.memory import kv_cache_bytes, memory_budget, sequence_bytes, wasted_share
+from costsvc.engine.memory import kv_cache_bytes, memory_budget, one_sequence_bytes, wasted_share
 from costsvc.engine.replica import Replica, once_per_replica
 from costsvc.engine.serving import BOUNDS, breakdown
 from costsvc.engine.units import MS_PER_S
@@ -93,7 +93,7 @@ def _speculation_section(choice: Choice) -> Section:
     replica, speculation = choice.replica, choice.deployment.speculation
     assert speculation is not None  # noqa: S101 - the caller asks only where tokens are proposed
     decode, _ = breakdown(replica, choice.lengths, choice.state)
-    draft, resident = replica.draft, choice.lengths.resident
+    draft, resident = replica.draft, number_exact(choice.lengths.resident)
     return {
         "proposer": speculation.proposer,
         "draft_model": _draft_id(choice),
@@ -103,7 +103,9 @@ def _speculation_section(choice: Choice) -> Section:
         "draft_step_share": number(decode.draft_s / decode.total_s),
         "draft_tp": 0 if draft is None else int(number_exact(draft.tp)),
         "draft_weights_bytes": 0 if draft is None else whole(draft.weight_bytes),
-        "draft_kv_resident_sequence_bytes": 0 if draft is None else whole(sequence_bytes(draft, resident)),
+        "draft_kv_resident_sequence_bytes": 0
+        if draft is None
+        else round(one_sequence_bytes(draft, resident)),
     }
 
 
@@ -130,8 +132,8 @@ def memory_section(scenario: Scenario, choice: Choice) -> Section:
     section: Section = {
         "label_bytes": whole(scenario.gpu.spec.memory_bytes),
         **_budget_section(replica),
-        "kv_sequence_bytes": whole(sequence_bytes(replica, context)),
-        "kv_resident_sequence_bytes": whole(sequence_bytes(replica, resident)),
+        "kv_sequence_bytes": round(one_sequence_bytes(replica, context)),
+        "kv_resident_sequence_bytes": round(one_sequence_bytes(replica, resident)),
         "kv_share_of_usable": _kv_share(replica),
         "model_kv_bytes_per_sequence": whole(of_model),
         "model_kv_bytes_per_token": number(of_model / context),
