@@ -93,7 +93,8 @@ def moves_of(tokens: Array) -> Moves:
         at_end[kind] = RELATIVE_STEP * (tokens[kind] if is_enough else total)
         less = at_end[kind] if is_enough else 0.0
         width[kind] = at_end[kind] + less
-        sides[kind], sides[kinds + kind] = tokens, tokens
+        for other in range(kinds):
+            sides[kind, other] = sides[kinds + kind, other] = tokens[other]
         sides[kind, kind] += at_end[kind]
         sides[kinds + kind, kind] -= less
     return Moves(at_end, sides, width)
@@ -142,14 +143,16 @@ def _first_cells(kinds: int) -> Array:
 @compiled
 def _asked(cells: Array, sides: Array, tokens: Array) -> Array:
     """The requests whose costs are not known: around places, and at the ends of cells. (points, kinds)"""
-    points, at = np.empty((len(cells) * (len(sides) + 1), len(tokens))), 0
-    for cell in cells:
-        if np.isnan(cell[_SLOPES]):
-            for side in sides:
-                points[at] = cell[_PLACE] * side
+    points, at, kinds = np.empty((len(cells) * (len(sides) + 1), len(tokens))), 0, len(tokens)
+    for cell in range(len(cells)):
+        if np.isnan(cells[cell, _SLOPES]):
+            for side in range(len(sides)):
+                for kind in range(kinds):
+                    points[at, kind] = cells[cell, _PLACE] * sides[side, kind]
                 at += 1
-        if np.isnan(cell[_HIGH]):
-            points[at] = cell[_END] * tokens
+        if np.isnan(cells[cell, _HIGH]):
+            for kind in range(kinds):
+                points[at, kind] = cells[cell, _END] * tokens[kind]
             at += 1
     return points[:at]
 
@@ -158,73 +161,71 @@ def _asked(cells: Array, sides: Array, tokens: Array) -> Array:
 def _fill(cells: Array, costs: Array, width: Array) -> None:
     """Write what the costs of `_asked` say."""
     kinds, at = len(width), 0
-    for place in range(len(cells)):
-        cell = cells[place]
-        if place > 0:
-            cell[_LOW] = cells[place - 1, _HIGH]
-        if np.isnan(cell[_SLOPES]):
+    for cell in range(len(cells)):
+        if cell > 0:
+            cells[cell, _LOW] = cells[cell - 1, _HIGH]
+        if np.isnan(cells[cell, _SLOPES]):
             for kind in range(kinds):
-                cell[_SLOPES + kind] = (costs[at + kind] - costs[at + kinds + kind]) / (
-                    cell[_PLACE] * width[kind]
-                )
+                rise = costs[at + kind] - costs[at + kinds + kind]
+                cells[cell, _SLOPES + kind] = rise / (cells[cell, _PLACE] * width[kind])
             at += 2 * kinds
-        if np.isnan(cell[_HIGH]):
-            cell[_HIGH] = costs[at]
+        if np.isnan(cells[cell, _HIGH]):
+            cells[cell, _HIGH] = costs[at]
             at += 1
-        if not np.isnan(cell[_GROWTH]):
-            cell[_GROWTH] = cell[_HIGH] - cell[_LOW]
+        if not np.isnan(cells[cell, _GROWTH]):
+            cells[cell, _GROWTH] = cells[cell, _HIGH] - cells[cell, _LOW]
 
 
 @inlined
-def _attributed(cell: Array, tokens: Array) -> Any:
+def _attributed(cells: Array, cell: int, tokens: Array) -> Any:
     """What the slopes of a cell say that the cost rises across it. [accelerator-second]"""
     slope = 0.0
     for kind in range(len(tokens)):
-        slope += cell[_SLOPES + kind] * tokens[kind]
-    return (cell[_END] - cell[_START]) * slope
+        slope += cells[cell, _SLOPES + kind] * tokens[kind]
+    return (cells[cell, _END] - cells[cell, _START]) * slope
 
 
 @compiled
 def _residual(cells: Array, tokens: Array) -> Any:
     """How far all slopes together miss the cost. [1]"""
     attributed = 0.0
-    for cell in cells:
-        attributed += _attributed(cell, tokens)
-    return attributed / cells[-1, _HIGH] - 1.0
+    for cell in range(len(cells)):
+        attributed += _attributed(cells, cell, tokens)
+    return attributed / cells[len(cells) - 1, _HIGH] - 1.0
 
 
 @compiled
 def _finer(cells: Array, tokens: Array) -> Array:
     """The cells, of which those whose slopes miss their growth are cut."""
-    finer, at = np.empty((len(cells) * PARTS, cells.shape[1])), 0
-    for cell in cells:
-        missed = abs(_attributed(cell, tokens) - (cell[_HIGH] - cell[_LOW]))
-        if not missed > CELL_RESIDUAL_SHARE * cells[-1, _HIGH]:
-            finer[at] = cell
+    numbers = cells.shape[1]
+    finer, at, cost = np.empty((len(cells) * PARTS, numbers)), 0, cells[len(cells) - 1, _HIGH]
+    for cell in range(len(cells)):
+        missed = abs(_attributed(cells, cell, tokens) - (cells[cell, _HIGH] - cells[cell, _LOW]))
+        is_cut = missed > CELL_RESIDUAL_SHARE * cost
+        for part in range(PARTS if is_cut else 1):
+            for number in range(numbers):
+                finer[at, number] = np.nan if is_cut else cells[cell, number]
+            if is_cut:
+                start, end = part / PARTS, (part + 1) / PARTS
+                finer[at, _START] = cells[cell, _START] * (1.0 - start) + cells[cell, _END] * start
+                finer[at, _END] = cells[cell, _START] * (1.0 - end) + cells[cell, _END] * end
+                finer[at, _PLACE] = (finer[at, _START] + finer[at, _END]) / 2.0
+                finer[at, _GROWTH] = 0.0
             at += 1
-            continue
-        for part in range(PARTS):
-            start, end = part / PARTS, (part + 1) / PARTS
-            finer[at] = np.nan
-            finer[at, _START] = cell[_START] * (1.0 - start) + cell[_END] * start
-            finer[at, _END] = cell[_START] * (1.0 - end) + cell[_END] * end
-            finer[at, _PLACE] = (finer[at, _START] + finer[at, _END]) / 2.0
-            finer[at, _GROWTH] = 0.0
-            at += 1
-        finer[at - PARTS, _LOW], finer[at - 1, _HIGH] = cell[_LOW], cell[_HIGH]
+        if is_cut:
+            finer[at - PARTS, _LOW], finer[at - 1, _HIGH] = cells[cell, _LOW], cells[cell, _HIGH]
     return finer[:at]
 
 
 @compiled
 def _prices(cells: Array, tokens: Array) -> Array:
     prices = np.zeros(len(tokens))
-    for cell in cells:
-        attributed = _attributed(cell, tokens)
-        scale = cell[_END] - cell[_START]
-        if attributed > 0 and cell[_GROWTH] > 0:
-            scale *= cell[_GROWTH] / attributed
+    for cell in range(len(cells)):
+        attributed, scale = _attributed(cells, cell, tokens), cells[cell, _END] - cells[cell, _START]
+        if attributed > 0 and cells[cell, _GROWTH] > 0:
+            scale *= cells[cell, _GROWTH] / attributed
         for kind in range(len(tokens)):
-            prices[kind] += scale * cell[_SLOPES + kind]
+            prices[kind] += scale * cells[cell, _SLOPES + kind]
     return prices
 
 

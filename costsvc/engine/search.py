@@ -181,7 +181,7 @@ def _alone_s(of: Reading, row: Array) -> Any:
     return prompt / chunk * _step_s(of, row, 0.0, chunk, chunk / row[_PER_PROMPT])
 
 
-@inlined
+@compiled
 def _pace(of: Reading, row: Array, sequences: float) -> Pace:
     """Mean, mixed and decode step, mixed share, prompt tokens of a mixed step. [s], [1], [token]"""
     decode, recomputed = sequences, 0.0
