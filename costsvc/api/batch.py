@@ -30,8 +30,8 @@ from costsvc.quoting.batch import (
 from costsvc.quoting.flat import QUOTE_COLUMNS
 from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.tables.as_csv import csv_header, csv_row
-from costsvc.quoting.tables.as_xlsx import save_xlsx
 from costsvc.quoting.tables.table import Row
+from costsvc.quoting.workbooks import save_xlsx
 
 _COLUMNS: Final = (*BEFORE, *QUOTE_COLUMNS)
 _OBJECTS: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)

@@ -18,9 +18,9 @@ from costsvc.errors import InvalidRequest
 from costsvc.quoting.given import from_query
 from costsvc.quoting.tables.as_csv import csv_line, to_csv
 from costsvc.quoting.tables.as_text import column_of
-from costsvc.quoting.tables.as_xlsx import error_workbook, to_xlsx
 from costsvc.quoting.tables.as_xml import to_xml, xml_error
 from costsvc.quoting.tables.table import Table
+from costsvc.quoting.workbooks import error_workbook, to_xlsx
 
 ERROR_MARK: Final = "#ERROR "
 _FORMAT, _FIELD = "format", "field"

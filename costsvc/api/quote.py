@@ -24,7 +24,6 @@ from costsvc.api.service import Service
 from costsvc.api.viewer import catalog_for
 from costsvc.db.snapshot import Catalog
 from costsvc.quoting.answer.plain import Section
-from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import refuse_unknown
 from costsvc.quoting.grid import grid_of, is_grid, refuse_several
@@ -33,6 +32,7 @@ from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.rows import RowMaker
 from costsvc.quoting.tables.as_text import FIELDS, value_of
 from costsvc.quoting.tables.table import Table
+from costsvc.quoting.workbooks import quote_workbook
 
 _PROFILE: Final = "profile"
 _BY_PROFILE: Final = (

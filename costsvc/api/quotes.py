@@ -39,7 +39,6 @@ from costsvc.api.service import Service
 from costsvc.db.keys import ApiKey
 from costsvc.db.quotes import Reader, StoredQuote
 from costsvc.db.snapshot import Catalog
-from costsvc.quoting.audit.workbook import quote_workbook
 from costsvc.quoting.comparing import compare_quotes, difference_table
 from costsvc.quoting.flat import quote_row, quote_table
 from costsvc.quoting.given import parse_filter, refuse_unknown
@@ -47,6 +46,7 @@ from costsvc.quoting.request import QuoteRequest, parse_request
 from costsvc.quoting.stored import StoredFilter, listed_quote, search_of, store_quote, stored_table
 from costsvc.quoting.tables.as_text import FIELDS, value_of
 from costsvc.quoting.tables.table import Table, texts
+from costsvc.quoting.workbooks import quote_workbook
 
 _KEYED: Final = (401,)
 _STORED: Final = (401, 403, 409, 422)

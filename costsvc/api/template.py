@@ -8,7 +8,7 @@ from costsvc.api.formats import FORMATS
 from costsvc.api.openapi import READ, NoParameters, documented, query_parameters
 from costsvc.api.rendering import given_in_query
 from costsvc.quoting.given import refuse_unknown
-from costsvc.quoting.tables.template import template_workbook
+from costsvc.quoting.workbooks import template_workbook
 
 
 @route(

@@ -24,8 +24,8 @@ from costsvc.quoting.batch import (
 )
 from costsvc.quoting.flat import ERROR, QUOTE_COLUMNS
 from costsvc.quoting.tables.as_csv import csv_lines
-from costsvc.quoting.tables.as_xlsx import save_xlsx
 from costsvc.quoting.tables.table import Row
+from costsvc.quoting.workbooks import save_xlsx
 
 _READERS: Final[Mapping[str, Callable[[bytes], list[Given]]]] = {
     ".csv": rows_of_csv,
