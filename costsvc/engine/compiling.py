@@ -4,7 +4,7 @@ What the compiler knows of types and functions takes thrice the memory and twice
 and would bring SciPy's linear algebra. Compiled code needs nothing of it but Numba's memory manager.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -51,3 +51,16 @@ def compiled(function: Function, *, forceinline: bool = False) -> Function:
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)
     return cast(Function, dispatcher)
+
+
+def settled(functions: Iterable[object]) -> None:
+    """Take functions that were called for ready: no call makes them anew, for other types, from here on.
+
+    So a request never waits for the compiler, and what only that needs of them is let go of.
+    """
+    for function in functions:
+        dispatcher: Any = function
+        if isinstance(getattr(function, "_cache", None), _Cache) and dispatcher.overloads:
+            dispatcher.disable_compile()
+            for made in dispatcher.overloads.values():
+                made.library._shared_module = None

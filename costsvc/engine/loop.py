@@ -90,9 +90,7 @@ class LoopPlan:
     def _wide(self, sequences: Array) -> Array:
         """One number for each layout and point."""
         shape = self.rows.shape[:2]
-        if sequences.shape == shape:
-            return sequences
-        return sequences + np.zeros(shape)
+        return np.ascontiguousarray(sequences if sequences.shape == shape else sequences + np.zeros(shape))
 
 
 @dataclass(frozen=True, slots=True)

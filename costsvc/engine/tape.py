@@ -63,7 +63,15 @@ class Tape(NamedTuple):
     def play(self, inputs: Array) -> Array:
         """The rows at given inputs, (inputs, layouts, points). (layouts, points, numbers)"""
         rows = np.empty((*inputs.shape[1:], self.rows.shape[1]))
-        _play(self.operations, self.constants, self.outputs, self.rows, self.registers, inputs, rows)
+        _play(
+            self.operations,
+            self.constants,
+            self.outputs,
+            self.rows,
+            self.registers,
+            np.ascontiguousarray(inputs),
+            rows,
+        )
         return rows
 
 

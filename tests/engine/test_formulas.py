@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costsvc.engine import search, tape
+from costsvc.engine import ray, search, tape
 from costsvc.engine.formulas import queue_factor
 from costsvc.engine.loop import loop_batch, plan_loop, run_loop, step_token_limit
 from costsvc.engine.ready import make_ready
@@ -72,7 +72,7 @@ def test_the_search_ends_where_the_objective_is_just_kept(mode: str, latency: st
 
 
 def signatures() -> dict[str, int]:
-    compiled = (one for part in (search, tape) for one in vars(part).items())
+    compiled = (one for part in (ray, search, tape) for one in vars(part).items())
     return {name: len(one.signatures) for name, one in compiled if hasattr(one, "signatures")}
 
 
@@ -86,6 +86,23 @@ def test_what_is_made_ready_is_what_quotes_run() -> None:
         solve(served(model, **parallel), LENGTHS, Objectives(tpot_s=0.05), 0.8)
         solve_together(served(model, **parallel), [LENGTHS, LENGTHS], Objectives(tpot_s=0.05), 0.8)
     assert signatures() == before
+
+
+def test_what_is_ready_is_never_compiled_for_other_types() -> None:
+    make_ready()
+    with pytest.raises(TypeError, match="No matching definition"):
+        ray.moves_of("text")  # type: ignore[arg-type]
+
+
+def test_what_was_compiled_is_stale_where_a_formula_that_it_calls_has_changed() -> None:
+    def files(of: object) -> set[object]:
+        stamp = of._cache._cache_file._source_stamp  # type: ignore[attr-defined]
+        return leaves(stamp)
+
+    def leaves(stamp: object) -> set[object]:
+        return set().union(*map(leaves, stamp)) if isinstance(stamp, tuple) else {stamp}
+
+    assert files(search.most_sequences) > files(search._rows_s)
 
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3.2"])

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from costsvc.quoting.tables.cells import cell, written
 from costsvc.quoting.tables.table import Column, Row, Table
@@ -42,4 +42,4 @@ def _text(column: Column, row: Row) -> str:
 
 
 def _safe(text: str) -> str:
-    return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
+    return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text), quote=False)
