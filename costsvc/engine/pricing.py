@@ -72,7 +72,7 @@ def marginal_rays(
     Parameters
     ----------
     requests : sequence of Lengths
-        One point each, with the same spread of lengths.
+        One point each.
     """
     return rays_beside(replica, requests, objectives, utilization_share)[0]
 
@@ -113,8 +113,8 @@ def rays_beside(
                 rays[place] = end.value
         waiting = list(more)
         if waiting:
-            next_, places = solved(list(more.values()), ())
-            answers = [next_.least_gpu_s[0, place] for place in places]
+            finer, places = solved(list(more.values()), ())
+            answers = [finer.least_gpu_s[0, place] for place in places]
     return [rays[place] for place in range(len(requests))], beside
 
 

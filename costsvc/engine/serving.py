@@ -182,7 +182,7 @@ def solve_together(
     Parameters
     ----------
     requests : sequence of Lengths
-        Points of each; the spread of lengths is that of the first.
+        One or several points of each.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Every attribution conserves, doubles with the GPU price, and orders the three prices."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from costsvc.engine.pricing import (
     load_multiplier,
     marginal_prices,
     marginal_rays,
+    rays_beside,
     rent_step_bytes,
     step_prices,
 )
@@ -162,6 +164,28 @@ def test_marginal_prices_match_a_finer_integral() -> None:
         slope = (cost_at(**up) - cost_at(**down)) / (steps * tokens[name] * 1e-3)
         assert priced == pytest.approx(float(np.mean(slope)), rel=0.01)
     assert prices.uncached * 3_000 + prices.cached * 1_000 + prices.output * 500 == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(("model", "gpu", "weights", "parallel"), LAYOUTS)
+def test_rays_and_requests_beside_them_are_what_they_are_alone(
+    model: str, gpu: str, weights: str, parallel: dict[str, Any]
+) -> None:
+    replica = served(model, gpu, weights, **parallel)
+    asked = [lengths_of(requests(prompt, 300, cached=prompt / 3)) for prompt in (600, 6_000)]
+    others, extra_bytes = [lengths_of(requests(2_000, 900)), asked[0]], [0.0, 1e6]
+    rays, beside = rays_beside(replica, asked, CONSTRAINTS[1], 0.8, others, extra_bytes)
+    for lengths, ray in zip(asked, rays, strict=True):
+        tokens = np.asarray([one(lengths.uncached), one(lengths.cached), one(lengths.output)])
+        (alone,) = marginal_rays(replica, [lengths], CONSTRAINTS[1], 0.8)
+        assert ray.prices(tokens) == pytest.approx(alone.prices(tokens), rel=1e-6)
+        assert ray.start_shares == pytest.approx(alone.start_shares)
+        assert np.all(ray.start_shares[1:] == ray.end_shares[:-1])
+        assert (ray.start_shares[0], ray.end_shares[-1]) == (0.0, 1.0)
+    for lengths, more, solved in zip(others, extra_bytes, beside, strict=True):
+        state = solve(replica, lengths, CONSTRAINTS[1], 0.8, extra_kv_bytes=more)
+        assert one(solved.sequences) == pytest.approx(one(state.sequences), rel=1e-11)
+        assert one(solved.requests_per_s) == pytest.approx(one(state.requests_per_s), rel=1e-9)
+        assert one(solved.least_gpu_s) == pytest.approx(one(state.request_gpu_s), rel=1e-9)
 
 
 def test_rent_is_zero_where_memory_does_not_bind_and_positive_where_it_does() -> None:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from costsvc.engine.loop import plan_loop
-from costsvc.engine.memory import Lengths, memory_budget
+from costsvc.engine.memory import Lengths, memory_budget, one_sequence_bytes, sequence_bytes
 from costsvc.engine.recording import NotRecordable, Recorder
 from costsvc.engine.replica import compile_replica
 from costsvc.engine.rows import concurrency_limits
 from costsvc.engine.search import LIMITS
 from costsvc.engine.serving import solution
 from costsvc.engine.specs import Objectives
-from tests.engine.shapes import served
+from tests.engine.shapes import one, served
 from tests.engine.test_formulas import MODELS
 
 POINTS = 300
@@ -49,9 +49,9 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
     ids=["colocated", "disaggregated", "no-cache", "contiguous"],
 )
 def test_a_tape_plays_what_the_formulas_say_of_arrays(model: str, deployment: dict[str, Any]) -> None:
-    one = served(model, "h200-sxm", **deployment)
-    layouts_of = [replace(one.deployments[0], tp=tp) for tp in (1, 2, 8)]
-    every = compile_replica(one.model, one.gpu, one.calibration, layouts_of)
+    single = served(model, "h200-sxm", **deployment)
+    layouts_of = [replace(single.deployments[0], tp=tp) for tp in (1, 2, 8)]
+    every = compile_replica(single.model, single.gpu, single.calibration, layouts_of)
     asked = lengths()
     budget = memory_budget(every)
     limits = [np.asarray(limit) for limit in concurrency_limits(every, asked, budget).values()]
@@ -62,6 +62,14 @@ def test_a_tape_plays_what_the_formulas_say_of_arrays(model: str, deployment: di
         for place, limit in enumerate(limits):
             same(rows[..., place - LIMITS], np.broadcast_to(limit, (3, POINTS))[layouts])
         assert len(limits) == LIMITS or np.isinf(rows[..., -1]).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kv_cache", [True, False])
+def test_the_cache_of_one_layout_needs_no_arrays(*, model: str, kv_cache: bool) -> None:
+    replica = served(model, "h200-sxm", tp=8, kv_cache=kv_cache)
+    for tokens in (1.0, 900.0, 50_000.0):
+        assert one_sequence_bytes(replica, tokens) == pytest.approx(one(sequence_bytes(replica, tokens)))
 
 
 def test_equal_work_is_recorded_once_and_neutral_work_never() -> None:
