@@ -28,6 +28,18 @@ def every_layout(scenario: Scenario, wanted: Wanted | None = None) -> Replica:
     )
 
 
+def one_layout(model: ModelSpec, gpu: GpuSpec, calibration: Calibration, deployment: Deployment) -> Replica:
+    """A single layout, whether or not a search would look at it."""
+    return _kept_one(Itself(model), Itself(gpu), Itself(calibration), deployment)
+
+
+@lru_cache(maxsize=_KEPT_CASES)
+def _kept_one(
+    model: Itself[ModelSpec], gpu: Itself[GpuSpec], calibration: Itself[Calibration], deployment: Deployment
+) -> Replica:
+    return compile_replica(model.fact, gpu.fact, calibration.fact, [deployment])
+
+
 @lru_cache(maxsize=_KEPT_CASES)
 def _kept(
     model: Itself[ModelSpec],

@@ -15,7 +15,7 @@ from costsvc.engine.layouts import refuse_impossible
 from costsvc.engine.loads import LoadMode, Offered, Served, serve
 from costsvc.engine.memory import memory_budget, sequence_bytes
 from costsvc.engine.parameters import parameter_count
-from costsvc.engine.replica import Replica, compile_replica
+from costsvc.engine.replica import Replica
 from costsvc.engine.search import Array
 from costsvc.engine.serving import BOUNDS, GIVEN, lengths_of
 from costsvc.engine.specs import Deployment, DtypeSpec, MoeFfn, Traffic, WeightPlan
@@ -23,6 +23,7 @@ from costsvc.engine.uncertainty import MeasuredRegion, extrapolations
 from costsvc.engine.units import GIGA, MS_PER_S
 from costsvc.errors import DoesNotFit, InvalidRequest, NotInCatalog
 from costsvc.quoting.case import DEFAULT_STACK, SIXTEEN_BIT, architecture_of, refuse_without_kernel
+from costsvc.quoting.compiled import one_layout
 from costsvc.quoting.points import (
     count_of,
     number_of,
@@ -119,7 +120,7 @@ def replica_of(catalog: Catalog, point: Point) -> Replica:
     plan, kv = point.deployment.weights, point.deployment.kv
     architecture = architecture_of(point.model.spec)
     resolved = catalog.judgements.calibration(point.gpu.spec, point.stack, architecture, plan, kv)
-    return compile_replica(point.model.spec, point.gpu.spec, resolved.calibration, [point.deployment])
+    return one_layout(point.model.spec, point.gpu.spec, resolved.calibration, point.deployment)
 
 
 def read_point(catalog: Catalog, row: Mapping[str, str]) -> Point:
@@ -265,6 +266,9 @@ def _copies(row: Mapping[str, str], model: ModelEntry, gpu: GpuEntry, layout: De
     Ranks are of attention alone, and share the experts, where the table says over how many ranks those are spread
     or counts the ranks inside tp, where the engine has no other (TensorRT-LLM), and where no rank could hold the model.
     """
+    routed = any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups)
+    if layout.dp == 1 or not routed:
+        return layout.dp
     shared = (
         layout.ep > 1
         or text_of(row, "ep") is not None
@@ -273,8 +277,7 @@ def _copies(row: Mapping[str, str], model: ModelEntry, gpu: GpuEntry, layout: De
         or parameter_count(model.spec) * layout.weights.experts.value_bytes
         > gpu.spec.memory_bytes * layout.tp * layout.pp
     )
-    routed = any(isinstance(group.ffn, MoeFfn) for group in model.spec.groups)
-    return 1 if routed and shared else layout.dp
+    return 1 if shared else layout.dp
 
 
 def _floods_with_attention_dp(row: Mapping[str, str]) -> bool:
