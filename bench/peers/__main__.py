@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bench.peers.asking import WARM_CALLS
 from costsvc.db.snapshot import Catalog
 from costsvc.errors import CostsvcError
 from costsvc.ingest.files import catalog_root, read_catalog
@@ -104,16 +105,18 @@ def _told(catalog: Catalog, row: Mapping[str, str]) -> Mapping[str, Any] | None:
 def _ours(catalog: Catalog, points: Sequence[Measured]) -> Answers:
     answers: dict[str, Mapping[str, Any]] = {}
     for one in points:
-        # The second time counts, as with peers: what was compiled is kept.
-        for _ in range(2):
-            started_s = time.process_time()
-            try:
-                tpot_ms: Any = predict_point(catalog, one.row)["tpot_ms"]
-            except CostsvcError as error:
-                answers[one.told["id"]] = {"error": error.message}
-                break
-            taken_s = time.process_time() - started_s
-            answers[one.told["id"]] = {"tpot_ms": float(tpot_ms), "seconds": taken_s}
+        # The first time does not count, as with peers: what was compiled is kept.
+        taken_s = []
+        try:
+            tpot_ms: Any = predict_point(catalog, one.row)["tpot_ms"]
+            for _ in range(WARM_CALLS):
+                started_s = time.process_time()
+                predict_point(catalog, one.row)
+                taken_s.append(time.process_time() - started_s)
+        except CostsvcError as error:
+            answers[one.told["id"]] = {"error": error.message}
+            continue
+        answers[one.told["id"]] = {"tpot_ms": float(tpot_ms), "seconds": min(taken_s)}
     return answers
 
 

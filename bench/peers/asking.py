@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+WARM_CALLS = 3
+"""Of which the least counts: what else the machine does is in some."""
+
 
 def answer(predict: Callable[[dict[str, Any]], float]) -> None:
     """Answer each line of standard input: the predicted TPOT, what it took warm, or why there is none. [ms], [s]"""
@@ -20,10 +23,11 @@ def answer(predict: Callable[[dict[str, Any]], float]) -> None:
         point = json.loads(line)
         with Path(os.devnull).open("w", encoding="utf-8") as silence, contextlib.redirect_stdout(silence):
             try:
-                predict(point)
-                started_s = time.process_time()
-                told: dict[str, Any] = {"tpot_ms": float(predict(point))}
-                told["seconds"] = time.process_time() - started_s
+                told: dict[str, Any] = {"tpot_ms": float(predict(point)), "seconds": float("inf")}
+                for _ in range(WARM_CALLS):
+                    started_s = time.process_time()
+                    predict(point)
+                    told["seconds"] = min(told["seconds"], time.process_time() - started_s)
             except Exception as error:
                 told = {"error": f"{type(error).__name__}: {error}"[:200]}
         said.write(json.dumps({"id": point["id"], **told}) + "\n")
