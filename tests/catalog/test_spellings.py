@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from costsvc.errors import Ambiguous, NotInCatalog
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the measured data is not beside the repository (../shared/data)"
+SURVEYED = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the survey is not beside the repository (../shared/data)"
 )
+OWN = Path(__file__).resolve().parents[2] / "catalog" / "measured"
 
 # Models that the catalog does not hold.
 MODELS_NOT_HELD = {
@@ -104,8 +105,13 @@ NOT_ONE_PLAN = {
 }
 
 
-def spellings(*columns: str) -> set[str]:
-    files = [*sorted((DATA / "measured").glob("*.csv")), DATA / "reports" / "kv_capacity.csv"]
+def surveyed(*columns: str) -> set[str]:
+    return spellings(
+        [*sorted((DATA / "measured").glob("*.csv")), DATA / "reports" / "kv_capacity.csv"], columns
+    )
+
+
+def spellings(files: Iterable[Path], columns: Sequence[str]) -> set[str]:
     found = set()
     for path in files:
         with path.open(encoding="utf-8", newline="") as lines:
@@ -124,14 +130,33 @@ def not_understood(find: Callable[[str], object], words: set[str]) -> set[str]:
     return missing
 
 
+@pytest.mark.parametrize(
+    ("find", "columns", "not_held", "least"),
+    [
+        ("model", ("model", "model_path"), MODELS_NOT_HELD | NOT_ONE_MODEL, 147),
+        ("gpu", ("gpu", "system"), CARDS_NOT_HELD | NOT_A_CARD_ALONE, 47),
+        ("weight_plan", ("weight_dtype", "precision"), NOT_ONE_PLAN, 11),
+    ],
+)
+def test_what_was_measured_beside_the_catalog_is_understood(
+    catalog: Catalog, find: str, columns: tuple[str, ...], not_held: set[str], least: int
+) -> None:
+    words = spellings(sorted(OWN.glob("*.csv")), columns)
+    missing = not_understood(getattr(catalog, find), words)
+    assert missing <= not_held
+    assert len(words - missing) >= least
+
+
+@SURVEYED
 def test_every_model_that_the_catalog_holds_is_understood(catalog: Catalog) -> None:
-    words = spellings("model", "model_path")
+    words = surveyed("model", "model_path")
     assert not_understood(catalog.model, words) == MODELS_NOT_HELD | NOT_ONE_MODEL
     assert len(words - MODELS_NOT_HELD - NOT_ONE_MODEL) >= 177
 
 
+@SURVEYED
 def test_every_card_that_the_catalog_holds_is_understood(catalog: Catalog) -> None:
-    words = spellings("gpu", "system")
+    words = surveyed("gpu", "system")
     assert not_understood(catalog.gpu, words) == CARDS_NOT_HELD | NOT_A_CARD_ALONE
     assert len(words - CARDS_NOT_HELD - NOT_A_CARD_ALONE) >= 50
 
@@ -141,13 +166,15 @@ def test_the_page_lists_what_was_measured_and_is_not_held() -> None:
     assert [name for name in sorted(MODELS_NOT_HELD | CARDS_NOT_HELD) if name not in page] == []
 
 
+@SURVEYED
 def test_every_quantisation_is_understood(catalog: Catalog) -> None:
-    assert not_understood(catalog.weight_plan, spellings("weight_dtype", "precision")) == NOT_ONE_PLAN
+    assert not_understood(catalog.weight_plan, surveyed("weight_dtype", "precision")) == NOT_ONE_PLAN
 
 
+@SURVEYED
 def test_the_engines_of_most_rows_are_understood(catalog: Catalog) -> None:
     understood = {"vllm", "vLLM", "sglang", "SGLang", "trtllm", "TensorRT-LLM"}
-    assert understood <= spellings("engine", "backend")
+    assert understood <= surveyed("engine", "backend")
     assert not_understood(catalog.stack, understood) == set()
 
 
@@ -170,6 +197,7 @@ def meant_by(find: Callable[[str], Any], word: str) -> set[str]:
         return set(several.candidates)
 
 
+@SURVEYED
 def test_every_name_in_the_survey_of_models_and_cards_means_its_entry(catalog: Catalog) -> None:
     for entry in survey("models.json"):
         for word in filter(None, (entry["id"], entry["hf_id"])):
@@ -200,6 +228,7 @@ SOLD_AS_ANOTHER_CARD = {
 NO_NAME_OF_A_CARD = {"(aggregated)", "capex per GPU"}
 
 
+@SURVEYED
 def test_every_card_and_instance_in_the_price_lists_is_understood(catalog: Catalog) -> None:
     words: dict[str, set[str]] = {}
     for row in rows_of("catalog/gpu_prices.csv"):
@@ -211,6 +240,7 @@ def test_every_card_and_instance_in_the_price_lists_is_understood(catalog: Catal
     assert {word for word, ids in words.items() if not ids <= means[word]} == SOLD_AS_ANOTHER_CARD
 
 
+@SURVEYED
 def test_every_model_in_the_price_lists_is_understood_as_its_seller_calls_it(
     catalog: Catalog, content: CatalogContent
 ) -> None:
@@ -223,6 +253,7 @@ def test_every_model_in_the_price_lists_is_understood_as_its_seller_calls_it(
         assert model_id == ours[word] or catalog.models_meant(word) == {model_id}, word
 
 
+@SURVEYED
 def test_the_cards_of_the_kernel_tables_and_of_the_reports_are_understood(catalog: Catalog) -> None:
     for path in sorted((DATA / "measured").glob("*.csv.gz")):
         for card in {row["gpu"] for row in rows_of(f"measured/{path.name}")}:
