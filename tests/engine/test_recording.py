@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from costsvc.engine import rows as rows_module
 from costsvc.engine.loop import plan_loop
 from costsvc.engine.memory import Lengths, memory_budget, one_sequence_bytes, sequence_bytes
 from costsvc.engine.recording import NotRecordable, Recorder
@@ -62,6 +63,27 @@ def test_a_tape_plays_what_the_formulas_say_of_arrays(model: str, deployment: di
         for place, limit in enumerate(limits):
             same(rows[..., place - LIMITS], np.broadcast_to(limit, (3, POINTS))[layouts])
         assert len(limits) == LIMITS or np.isinf(rows[..., -1]).all()
+
+
+def test_a_case_is_recorded_when_it_is_asked_for_again_and_its_layouts_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded: list[int] = []
+
+    class Counted(Recorder):
+        def __init__(self, inputs: int, layouts: int) -> None:
+            super().__init__(inputs, layouts)
+            recorded.append(layouts)
+
+    monkeypatch.setattr(rows_module, "Recorder", Counted)
+    single = served("llama-3-70b", "h200-sxm")
+    layouts_of = [replace(single.deployments[0], tp=tp) for tp in (4, 8)]
+    every = compile_replica(single.model, single.gpu, single.calibration, layouts_of)
+    counts = []
+    for is_part in (False, False, False, True, True):
+        solution(every.only(1) if is_part else every, lengths(), Objectives(), 0.8)
+        counts.append(list(recorded))
+    assert counts == [[], [2], [2], [2], [2]]
 
 
 @pytest.mark.parametrize("model", MODELS)
