@@ -142,14 +142,18 @@ def solution(
         cache takes its share. [B]
     """
     given = *numbers_of(lengths), extra_kv_bytes
-    if all(isinstance(value, float) for value in given):
-        inputs = np.empty((INPUTS, len(replica.deployments), 1))
-        inputs[:] = np.asarray(given)[:, None, None]
-    else:
-        inputs = np.empty((INPUTS, *np.broadcast(replica.tp, *given).shape))
-        for place, value in enumerate(given):
-            inputs[place] = value
+    inputs = np.empty((INPUTS, *np.broadcast(replica.tp, *given).shape))
+    _write(inputs, given)
     return _solution(replica, inputs, objectives, utilization_share)
+
+
+def _write(inputs: Array, given: Sequence[Floats]) -> None:
+    """Inputs of the points of one request; a request of one point is written at once."""
+    if all(isinstance(value, float) for value in given):
+        inputs[:] = np.asarray(given)[:, None, None]
+        return
+    for place, value in enumerate(given):
+        inputs[place] = value
 
 
 def _solution(replica: Replica, inputs: Array, objectives: Objectives, utilization_share: float) -> Solution:
@@ -194,12 +198,7 @@ def solve_together(
     places = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
     inputs = np.empty((INPUTS, len(replica.deployments), ends[-1]))
     for lengths, more_bytes, place in zip(requests, extra_kv_bytes or repeat(0.0), places, strict=False):
-        given = *numbers_of(lengths), more_bytes
-        if all(isinstance(value, float) for value in given):
-            inputs[:, :, place] = np.asarray(given)[:, None, None]
-            continue
-        for number, value in enumerate(given):
-            inputs[number, :, place] = value
+        _write(inputs[:, :, place], (*numbers_of(lengths), more_bytes))
     return _solution(replica, inputs, objectives, utilization_share), places
 
 
