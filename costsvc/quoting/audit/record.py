@@ -11,6 +11,7 @@ from math import isnan
 from typing import Any, Final
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 Number = float | int | bool
 
@@ -51,11 +52,10 @@ class Terms:
         return Formula(self.named[formula.text], formula.value, self, is_atom=True)
 
 
-class Formula:
+class Formula(NDArrayOperatorsMixin):
     """An expression in a spreadsheet's words, with its value now. [of the value]"""
 
     __slots__ = ("is_atom", "is_row", "terms", "text", "value")
-    __array_priority__ = 1000
 
     def __init__(
         self, text: str, value: Number, terms: Terms, *, is_row: bool = False, is_atom: bool = False
@@ -71,57 +71,6 @@ class Formula:
 
     def __repr__(self) -> str:
         return f"{self.text} [{self.value:g}]"
-
-    def __add__(self, other: Any) -> Any:
-        return apply(np.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return apply(np.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return apply(np.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return apply(np.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return apply(np.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return apply(np.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return apply(np.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return apply(np.divide, other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return apply(np.power, self, other)
-
-    def __neg__(self) -> Any:
-        return apply(np.negative, self)
-
-    def __abs__(self) -> Any:
-        return apply(np.absolute, self)
-
-    def __gt__(self, other: Any) -> Any:
-        return apply(np.greater, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return apply(np.greater_equal, self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return apply(np.less, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return apply(np.less_equal, self, other)
-
-    def __and__(self, other: Any) -> Any:
-        return apply(np.bitwise_and, self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return apply(np.bitwise_and, other, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
         if method != "__call__":
